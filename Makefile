@@ -1,0 +1,55 @@
+# `make test` and `make demo` need only Python 3.11+, git and make: they create
+# `.venv` and install what they need once.  `make PYTHON=python3.12 ...` picks another Python.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help venv demo test check bench clean
+
+help:
+	@echo "make demo    learn on a small task and write pictures to demo-output/"
+	@echo "make test    all tests and the examples in the docstrings"
+	@echo "make check   style, types, import contract"
+	@echo "make bench   numbers against other libraries"
+	@echo "make venv    $(VENV) with everything for development"
+	@echo "make clean   remove $(VENV), caches and outputs"
+
+venv: $(VENV)/.with-dev
+
+demo: $(VENV)/.with-plot
+	$(BIN)/python -m widemargin.cli.demo --output demo-output
+
+test: $(VENV)/.with-test
+	$(BIN)/python -m pytest tests src --doctest-modules -q -n 2 --dist loadfile
+
+check: $(VENV)/.with-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.with-bench
+	$(BIN)/python -m benchmarks
+
+# One stamp for each extra; a change of pyproject.toml installs again.
+$(VENV)/.with-%: pyproject.toml | $(VENV)/.created
+	@echo "installing widemargin[$*] into $(VENV)"
+	@$(PIP) install --editable ".[$*]"
+	@touch $@
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "widemargin needs Python 3.11 or newer, but $(PYTHON) is" \
+	    "$$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache \
+	  .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

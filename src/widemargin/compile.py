@@ -1,0 +1,71 @@
+"""How compiled functions are made, cached and passed to each other.
+
+Two rules keep a compiled result both quick to load and never stale:
+
+* `kernel` compiles a function of this package and caches it on disk. Numba checks only the file a
+  function stands in; kernels here call kernels of other files, so the cache entry is stamped with
+  *all* sources of the package: any edit recompiles, nothing old is ever run.
+* A function that a caller chooses at run time (a problem's oracle, a solver's update) is passed as
+  a **typed pointer** (`pointer`), which caches on disk and notices an edited function.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from numba import njit, types
+
+logger = logging.getLogger(__name__)
+
+#: Reassociation and fused multiply-add, but infinities and NaN keep their meaning.
+FAST_MATH = {"contract", "reassoc", "nsz", "arcp"}
+
+VECTOR = types.float64[::1]
+INDEX = types.uint32[::1]
+
+
+@lru_cache(None)
+def package_stamp() -> tuple[tuple[str, float, int], ...]:
+    """Name, time and size of every file of the package that has a kernel in it."""
+    root = Path(__file__).parent
+    files = (f for f in sorted(root.rglob("*.py")) if b"@kernel" in f.read_bytes())
+    return tuple((f.name, f.stat().st_mtime, f.stat().st_size) for f in files)
+
+
+def cached(function: Callable) -> Any:
+    """`function` as a Numba dispatcher, cached on disk where a cache can be written."""
+    options = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+    try:
+        dispatcher = njit(cache=True, **options)(function)
+    except RuntimeError as error:  # no writable folder, or a function typed at a prompt
+        logger.info("compiled code is not cached: %s", error)
+        return njit(**options)(function)
+    if function.__module__.startswith("widemargin."):
+        dispatcher._cache._cache_file._source_stamp = package_stamp()
+    return dispatcher
+
+
+def kernel(function: Callable) -> Any:
+    """Compile a function of this package lazily, once per combination of argument types."""
+    return cached(function)
+
+
+@lru_cache(None)
+def pointer(function: Any, signature: Any) -> Any:
+    """`function` compiled for one signature, to be passed as a typed pointer.
+
+    Parameters
+    ----------
+    function : compiled or plain function
+        An oracle or an update.
+    signature : numba signature
+        The exact types it is called with.
+    """
+    dispatcher = cached(getattr(function, "py_func", function))
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return dispatcher

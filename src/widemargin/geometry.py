@@ -1,0 +1,200 @@
+"""The regulariser: a Gaussian prior on the weights and coordinates that may not be negative.
+
+    value(w) = 1/2 (w - mean)' inverse(Sigma) (w - mean),   w_j >= 0 for j in `nonnegative`
+
+Every dual solver keeps `v = sum alpha delta`. This file owns what follows from it, and nobody else
+does: the weights `w(v)`, the dual objective, the curvature of a step.
+
+    w(v)            mean + Sigma v, then max(., 0) on the constrained coordinates (diagonal Sigma)
+    dual(alpha)     l(alpha) + value(w(v)) - <w(v), v>
+    curvature       delta' Sigma delta: exact without constraints, an upper bound with them, so a
+                    step g / curvature never overshoots (clipping is non-expansive)
+
+A full Sigma mixes coordinates: max(., 0) is then no longer the minimiser, and the combination with
+`nonnegative` is refused.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .compile import kernel
+
+
+class GeometryArrays(NamedTuple):
+    """What compiled code reads."""
+
+    mean: np.ndarray  # (d,)
+    variance: np.ndarray  # (d,) diagonal of Sigma
+    lower: np.ndarray  # (d,) 0 where a weight may not be negative, else -inf
+    full: np.ndarray  # (d, d) Sigma, or (0, 0) when it is diagonal
+
+
+class Geometry:
+    """Regulariser of `n_features` weights.
+
+    Parameters
+    ----------
+    n_features : int
+    prior : tuple (mean, variance), optional
+        `mean` is a scalar or (d,); `variance` a scalar, (d,) or a positive definite (d, d).
+    nonnegative : bool or boolean mask (d,)
+
+    Examples
+    --------
+    >>> ball = Geometry(2)
+    >>> float(ball.value(np.array([3.0, 4.0])))
+    12.5
+    >>> bool(ball.is_plain)
+    True
+    """
+
+    def __init__(self, n_features: int, prior=None, nonnegative=False):
+        d = n_features
+        if d >= 2**32:
+            raise ValueError(
+                f"The problem has {d} weights; at most {2**32 - 1} can be indexed. "
+                "Use fewer features (feature hashing) or fewer outputs."
+            )
+        mean, variance = (0.0, 1.0) if prior is None else check_prior(prior, d)
+        mask = check_mask(nonnegative, d)
+        self.is_plain = prior is None and not mask.any()
+        self.is_constrained = bool(mask.any())
+        full = np.zeros((0, 0))
+        if np.ndim(variance) == 2:
+            if mask.any():
+                raise ValueError(
+                    "nonnegative=... does not go together with a full prior covariance: clipping "
+                    "is exact only for a diagonal one. Give the diagonal, or drop nonnegative."
+                )
+            full = np.ascontiguousarray(variance, float)
+            variance = np.diag(full)
+        self.arrays = GeometryArrays(
+            np.ascontiguousarray(np.broadcast_to(np.asarray(mean, float), d)),
+            np.ascontiguousarray(np.broadcast_to(np.asarray(variance, float), d)),
+            np.where(mask, 0.0, -np.inf),
+            full,
+        )
+
+    @cached_property
+    def _factor(self):
+        return cho_factor(self.arrays.full)
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        """w(v): the minimiser of value(w) - <w, v> over the allowed weights."""
+        if self.is_plain:
+            return v.copy()
+        return np.maximum(self.arrays.mean + self.spread(v), self.arrays.lower)
+
+    def spread(self, v: np.ndarray) -> np.ndarray:
+        """Sigma v, for one vector or for rows of vectors."""
+        return v @ self.arrays.full if self.arrays.full.size else v * self.arrays.variance
+
+    def value(self, w: np.ndarray) -> float:
+        """1/2 (w - mean)' inverse(Sigma) (w - mean)."""
+        if self.is_plain:
+            return 0.5 * float(w @ w)
+        away = w - self.arrays.mean
+        if self.arrays.full.size:
+            return 0.5 * float(away @ cho_solve(self._factor, away))
+        return 0.5 * float(away @ (away / self.arrays.variance))
+
+    def dual(self, linear: float, v: np.ndarray) -> float:
+        """The dual objective at `v`, with `linear` = l(alpha)."""
+        if self.is_plain:
+            return linear - 0.5 * float(v @ v)
+        w = self.weights(v)
+        if self.arrays.full.size:
+            return linear - 0.5 * float(v @ (w + self.arrays.mean))
+        return linear + self.value(w) - float(w @ v)
+
+
+def check_prior(prior, d: int):
+    """(mean, variance) as arrays that broadcast to (d,) or a (d, d) covariance."""
+    try:
+        mean, variance = prior
+    except (TypeError, ValueError):
+        raise ValueError("prior must be a pair (mean, variance).") from None
+    mean, variance = np.asarray(mean, float), np.asarray(variance, float)
+    if mean.shape not in ((), (d,)):
+        raise ValueError(f"prior mean has shape {mean.shape}; a number or ({d},) is needed.")
+    if variance.shape not in ((), (d,), (d, d)):
+        raise ValueError(
+            f"prior variance has shape {variance.shape}; a number, ({d},) or ({d}, {d}) is needed."
+        )
+    if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
+        raise ValueError("prior contains NaN or infinity.")
+    if variance.ndim < 2:
+        if np.any(variance <= 0):
+            raise ValueError("prior variance must be positive.")
+    else:
+        if not np.allclose(variance, variance.T, rtol=1e-10, atol=0):
+            raise ValueError("prior covariance is not symmetric.")
+        try:
+            np.linalg.cholesky(variance)
+        except np.linalg.LinAlgError:
+            raise ValueError("prior covariance is not positive definite.") from None
+    return mean, variance
+
+
+def check_mask(nonnegative, d: int) -> np.ndarray:
+    """`nonnegative` as a boolean mask of the weights."""
+    mask = np.asarray(nonnegative)
+    if mask.dtype != bool or mask.shape not in ((), (d,)):
+        raise ValueError(
+            f"nonnegative must be True, False or a boolean mask of shape ({d},); "
+            f"got {mask.dtype} of shape {mask.shape}."
+        )
+    return np.broadcast_to(mask, d)
+
+
+@kernel
+def move(geometry, v, w, step, index, value):
+    """v += step * delta, and w follows."""
+    if geometry.full.size:
+        for k in range(index.size):
+            j, a = index[k], step * value[k]
+            v[j] += a
+            for r in range(w.size):
+                w[r] += a * geometry.full[j, r]
+    else:
+        for k in range(index.size):
+            j = index[k]
+            v[j] += step * value[k]
+            w[j] = max(geometry.mean[j] + geometry.variance[j] * v[j], geometry.lower[j])
+
+
+@kernel
+def curvature(geometry, index, value):
+    """delta' Sigma delta."""
+    total = 0.0
+    if geometry.full.size:
+        for k in range(index.size):
+            for r in range(index.size):
+                total += value[k] * value[r] * geometry.full[index[k], index[r]]
+    else:
+        for k in range(index.size):
+            total += geometry.variance[index[k]] * value[k] * value[k]
+    return total
+
+
+@kernel
+def cross_curvature(geometry, index, value, other_index, other_value, scratch):
+    """delta' Sigma other, with `scratch` (d,) zero on entry and on return."""
+    total = 0.0
+    if geometry.full.size:
+        for k in range(index.size):
+            for r in range(other_index.size):
+                total += value[k] * other_value[r] * geometry.full[index[k], other_index[r]]
+        return total
+    for k in range(index.size):
+        scratch[index[k]] = geometry.variance[index[k]] * value[k]
+    for r in range(other_index.size):
+        total += scratch[other_index[r]] * other_value[r]
+    for k in range(index.size):
+        scratch[index[k]] = 0.0
+    return total

@@ -1,0 +1,78 @@
+"""Columns of numbers, one row per epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+#: Every history has these columns, in this order.
+COLUMNS = (
+    "seconds",
+    "passes",
+    "oracle_calls",
+    "cache_hits",
+    "primal",
+    "dual",
+    "gap",
+    "train_loss",
+)
+
+
+class History:
+    """What happened during a fit, as columns.
+
+    `primal` and `gap` of a row are exact where the epoch knew them exactly and estimates in
+    between (`exact` tells); `train_loss`, the mean loss of the predictions on the training
+    examples, is filled where an exact certificate was computed and NaN elsewhere.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append(seconds=0.1, passes=1.0, primal=3.0, dual=2.0, gap=1 / 3)
+    >>> history["dual"]
+    array([2.])
+    >>> len(history)
+    1
+    """
+
+    def __init__(self, columns: dict[str, np.ndarray] | None = None):
+        self._rows: dict[str, list[float]] = {name: [] for name in (*COLUMNS, "exact")}
+        for name, values in (columns or {}).items():
+            self._rows[name] = [float(value) for value in values]
+
+    def append(self, **numbers: float) -> None:
+        """Add one row; columns not given are NaN."""
+        unknown = set(numbers) - set(self._rows)
+        if unknown:
+            raise KeyError(f"unknown history columns: {sorted(unknown)}")
+        for name, column in self._rows.items():
+            column.append(float(numbers.get(name, np.nan)))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.array(self._rows[name])
+
+    def __len__(self) -> int:
+        return len(self._rows["seconds"])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """All columns as arrays."""
+        return {name: self[name] for name in self._rows}
+
+    def last(self, name: str) -> float:
+        """The newest value of a column that is not NaN."""
+        values = self[name]
+        known = values[~np.isnan(values)]
+        return float(known[-1]) if known.size else float("nan")
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "History(empty)"
+        return (
+            f"History({len(self)} rows, {self.last('seconds'):.3g} s, "
+            f"{self.last('passes'):.4g} passes, gap {self.last('gap'):.2g})"
+        )

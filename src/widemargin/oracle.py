@@ -1,0 +1,362 @@
+"""Where planes come from. An oracle owns the only loop over examples.
+
+`sweep(update, state, w, order, grow)` asks for the most violated plane of each example in `order`
+and hands it to the solver's compiled `update(state, w, i, loss, index, value) -> bool`. An update
+that answers False has no room left: `grow(state)` makes some and the sweep goes on.
+
+One interface, two sources: `PythonOracle` calls a user's three functions, `CompiledOracle` a
+compiled function through a typed pointer. `Restricted` and `Remembering` wrap either.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import typeof, types
+
+from .compile import INDEX, VECTOR, kernel, pointer
+from .planes import add_plane, empty_planes, evaluate, grow, remember, sparse_dot
+from .problem import Compiled, CompiledSlack, GivesPlanes, ListsOutputs, ProblemError, as_sparse
+from .rescaling import find_plane, ranked_planes
+
+
+class OutOfTime(Exception):
+    """The deadline passed in the middle of a sweep."""
+
+
+@dataclass
+class Tally:
+    """How often planes were asked for, and how long a sweep may last."""
+
+    calls: int = 0
+    cache_hits: int = 0
+    deadline: float = np.inf
+
+    def check_time(self) -> None:
+        """Raise OutOfTime when the deadline has passed."""
+        if time.perf_counter() > self.deadline:
+            raise OutOfTime
+
+
+def make_oracle(problem: Any, X, Y, C: float, weights=None, rescaling: str = "margin"):
+    """The fastest oracle the problem offers for this rescaling."""
+    if rescaling not in ("margin", "slack"):
+        raise ValueError(f"rescaling is {rescaling!r}; 'margin' or 'slack' is needed.")
+    if rescaling == "margin" and isinstance(problem, Compiled):
+        return CompiledOracle(problem.oracle, problem.pack(X, Y), len(Y), problem, C, weights)
+    if rescaling == "slack" and isinstance(problem, CompiledSlack):
+        oracle = CompiledOracle(
+            problem.slack_oracle, problem.pack(X, Y), len(Y), problem, C, weights
+        )
+        oracle.may_fuse = False  # the layouts' own loops are margin-rescaled
+        return oracle
+    return PythonOracle(problem, X, Y, C, weights, rescaling)
+
+
+class PythonOracle:
+    """Planes from a problem written in plain Python.
+
+    Parameters
+    ----------
+    problem : Problem or GivesPlanes
+    X, Y : sequences of equal length
+    C : float
+        Weight of the hinges.
+    weights : array (n,), optional
+        Factor of C per example.
+    rescaling : "margin" or "slack"
+    """
+
+    def __init__(self, problem, X, Y, C=1.0, weights=None, rescaling="margin"):
+        self.problem, self.X, self.Y, self.rescaling = problem, X, Y, rescaling
+        self.n_examples, self.n_features = len(Y), int(problem.n_features)
+        self.cost = example_costs(C, weights, self.n_examples)
+        self.total_cost = float(self.cost.sum())
+        self.examples = np.arange(self.n_examples)
+        self.tally = Tally()
+        searching = rescaling == "slack" and not isinstance(problem, ListsOutputs | GivesPlanes)
+        self.is_exact = not searching and not getattr(problem, "decode_is_approximate", False)
+        self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
+
+    def search(self, i: int, w: np.ndarray):
+        """What `find_plane` found for example i; errors name the example."""
+        try:
+            found = find_plane(self.problem, self.X[i], self.Y[i], w, self.rescaling)
+            index, value = as_sparse(found.plane.delta, self.n_features, "delta")
+        except Exception as error:
+            raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
+        self.tally.calls += found.calls
+        return found, index, value
+
+    def find(self, i: int, w: np.ndarray):
+        """The most violated plane of example i as (loss, index, value)."""
+        found, index, value = self.search(i, w)
+        return found.plane.loss, index, value
+
+    def sweep(self, update, state, w, order, grow=None):
+        """Visit the examples in `order`; the state, which may have grown."""
+        return sweep_one_by_one(self, update, state, w, order, grow)
+
+    def measure(self, w: np.ndarray) -> float:
+        """sum_i C_i hinge_i(w), by the upper bound of each hinge."""
+        return sum(float(self.cost[i]) * self.search(i, w)[0].upper for i in range(self.n_examples))
+
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
+        """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
+        if not isinstance(self.problem, ListsOutputs):
+            return []
+        planes = ranked_planes(self.problem, self.X[i], self.Y[i], w, self.rescaling, k)
+        return [(p.loss, *as_sparse(p.delta, self.n_features, "delta")) for p in planes]
+
+
+class CompiledOracle:
+    """Planes from a compiled function `oracle(data, i, w, index, value) -> (loss, count)`.
+
+    Parameters
+    ----------
+    function : compiled or plain function
+    data : NamedTuple of arrays
+        What `problem.pack(X, Y)` made.
+    n_examples : int
+    problem : object with `n_features`
+    """
+
+    is_exact, is_estimate = True, False
+
+    def __init__(self, function, data, n_examples, problem, C=1.0, weights=None):
+        self.function, self.data, self.problem = function, data, problem
+        self.n_examples, self.n_features = int(n_examples), int(problem.n_features)
+        self.C, self.weights, self.may_fuse = C, weights, True
+        self.tally = Tally()
+        self._buffers: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def total_cost(self) -> float:
+        """sum_i C_i."""
+        return self.C * (self.n_examples if self.weights is None else float(np.sum(self.weights)))
+
+    @property
+    def cost(self) -> np.ndarray:
+        """C_i of every example."""
+        return example_costs(self.C, self.weights, self.n_examples)
+
+    @cached_property
+    def examples(self) -> np.ndarray:
+        """All examples."""
+        return np.arange(self.n_examples)
+
+    @property
+    def buffers(self):
+        if self._buffers is None:
+            self._buffers = np.zeros(self.n_features, np.uint32), np.zeros(self.n_features)
+        return self._buffers
+
+    def sweep(self, update, state, w, order, grow=None):
+        """Visit the examples in `order`; the state, which may have grown."""
+        data_type, state_type = typeof(self.data), typeof(state)
+        loop = compiled_sweep(data_type, state_type)
+        oracle = pointer(self.function, oracle_signature(data_type))
+        absorb = pointer(update, update_signature(state_type))
+        order = np.ascontiguousarray(order, np.int64)
+        while True:
+            done = loop(oracle, absorb, self.data, state, w, order, *self.buffers)
+            self.tally.calls += done
+            if done == order.size:
+                return state
+            state, order = grow(state), order[done:]
+
+    def measure(self, w: np.ndarray) -> float:
+        """sum_i C_i hinge_i(w)."""
+        total = HingeSum(np.zeros(1), self.cost)
+        self.sweep(add_hinge, total, w, np.arange(self.n_examples))
+        return float(total.hinge[0])
+
+    def find(self, i: int, w: np.ndarray):
+        """The most violated plane of one example, as (loss, index, value)."""
+        index, value = self.buffers
+        call = pointer(self.function, oracle_signature(typeof(self.data)))
+        loss, count = call(self.data, i, w, index, value)
+        self.tally.calls += 1
+        return loss, index[:count].copy(), value[:count].copy()
+
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
+        """A compiled oracle gives its most violated plane only."""
+        return []
+
+
+class Restricted:
+    """An oracle that solvers visit only on a subset of the examples.
+
+    Hinges are never negative, so what is learnt on a subset stays a lower bound for the whole.
+    """
+
+    def __init__(self, oracle, examples: np.ndarray):
+        self.oracle, self.examples = oracle, examples
+
+    def __getattr__(self, name: str):
+        return getattr(self.oracle, name)
+
+
+class Remembering:
+    """An oracle that keeps the planes it finds, so that `Recalled` can sweep over them for nothing.
+
+    Parameters
+    ----------
+    oracle : oracle
+        Called one example at a time: remembering pays where it is slow.
+    geometry : GeometryArrays
+    preventive : int
+        Further highly violated outputs kept at each call (Vedaldi's preventive caching), for
+        problems that can list their outputs.
+    """
+
+    def __init__(self, oracle, geometry, preventive: int = 0):
+        self.oracle, self.geometry, self.preventive = oracle, geometry, preventive
+        self.planes = empty_planes(oracle.n_examples)
+
+    def __getattr__(self, name: str):
+        return getattr(self.oracle, name)
+
+    def find(self, i: int, w: np.ndarray):
+        """The most violated plane of example i, which is kept."""
+        plane = self.oracle.find(i, w)
+        self.keep(i, w, *plane)
+        if self.preventive:
+            for other in self.oracle.runners_up(i, w, 1 + self.preventive)[1:]:
+                self.keep(i, w, *other, always=True)
+        return plane
+
+    def keep(self, i: int, w: np.ndarray, loss, index, value, always: bool = False) -> None:
+        """Store a plane of example i, unless it is stored already."""
+        while not keep_plane(self.planes, self.geometry, w, i, loss, index, value, always):
+            self.planes = grow(self.planes, index.size)
+
+    def sweep(self, update, state, w, order, grow=None):
+        """An exact sweep; every plane found is kept."""
+        return sweep_one_by_one(self, update, state, w, order, grow)
+
+
+class Recalled:
+    """An oracle that answers from what a `Remembering` one has kept, without inference."""
+
+    is_exact = False
+
+    def __init__(self, memory: Remembering):
+        self.memory = memory
+
+    def __getattr__(self, name: str):
+        return getattr(self.memory.oracle, name)
+
+    def sweep(self, update, state, w, order, grow=None):
+        """Visit `order`; the best kept plane stands for the most violated one."""
+        state_type = typeof(state)
+        loop = compiled_recall(typeof(self.memory.planes), state_type)
+        absorb = pointer(update, update_signature(state_type))
+        order = np.ascontiguousarray(order, np.int64)
+        while True:
+            done = loop(absorb, self.memory.planes, state, w, order)
+            self.memory.tally.cache_hits += done
+            if done == order.size:
+                return state
+            state, order = grow(state), order[done:]
+
+
+def sweep_one_by_one(oracle, update, state, w, order, grow):
+    """The loop over examples for oracles that are called from Python."""
+    for i in order:
+        oracle.tally.check_time()
+        loss, index, value = oracle.find(int(i), w)
+        while not update(state, w, np.int64(i), loss, index, value):
+            state = grow(state)
+    return state
+
+
+def example_costs(C: float, weights, n: int) -> np.ndarray:
+    """C_i = C * weight_i."""
+    return np.full(n, float(C)) if weights is None else C * np.asarray(weights, np.float64)
+
+
+def oracle_signature(data_type):
+    """oracle(data, i, w, index, value) -> (loss, count)."""
+    result = types.Tuple((types.float64, types.int64))
+    return result(data_type, types.int64, VECTOR, INDEX, VECTOR)
+
+
+def update_signature(state_type):
+    """update(state, w, i, loss, index, value) -> whether there was room."""
+    return types.boolean(state_type, VECTOR, types.int64, types.float64, INDEX, VECTOR)
+
+
+@lru_cache(None)
+def compiled_sweep(data_type, state_type):
+    """The loop over examples for a compiled oracle."""
+    signature = types.int64(
+        types.FunctionType(oracle_signature(data_type)),
+        types.FunctionType(update_signature(state_type)),
+        *(data_type, state_type, VECTOR, types.int64[::1], INDEX, VECTOR),
+    )
+    return pointer(_sweep, signature)
+
+
+def _sweep(oracle, update, data, state, w, order, index, value):
+    for t in range(order.size):
+        i = order[t]
+        loss, count = oracle(data, i, w, index, value)
+        if not update(state, w, i, loss, index[:count], value[:count]):
+            return t
+    return order.size
+
+
+@lru_cache(None)
+def compiled_recall(planes_type, state_type):
+    """The loop over examples for kept planes."""
+    signature = types.int64(
+        types.FunctionType(update_signature(state_type)),
+        *(planes_type, state_type, VECTOR, types.int64[::1]),
+    )
+    return pointer(_recall, signature)
+
+
+def _recall(update, planes, state, w, order):
+    for t in range(order.size):
+        i = order[t]
+        best = evaluate(planes, i, w)
+        loss, begin, end = 0.0, 0, 0
+        if best >= 0:
+            planes.idle[best] = 0
+            loss, begin, end = planes.loss[best], planes.start[best], planes.start[best + 1]
+        if not update(state, w, i, loss, planes.index[begin:end], planes.value[begin:end]):
+            return t
+    return order.size
+
+
+@kernel
+def keep_plane(planes, geometry, w, i, loss, index, value, always):
+    """Store a plane unless a stored one is as good (`always`: unless it is stored)."""
+    best = evaluate(planes, i, w)
+    top = planes.gradient[best] if best >= 0 else 0.0
+    if not always:
+        return remember(planes, geometry, w, i, loss, index, value, best, top)
+    g = loss - sparse_dot(index, value, w)
+    p = planes.head[i]
+    while p >= 0:
+        if planes.loss[p] == loss and abs(planes.gradient[p] - g) <= 1e-12 * (1.0 + abs(g)):
+            return True
+        p = planes.next[p]
+    return add_plane(planes, geometry, i, loss, index, value) >= 0
+
+
+class HingeSum(NamedTuple):
+    hinge: np.ndarray  # (1,)
+    cost: np.ndarray  # (n,)
+
+
+@kernel
+def add_hinge(state, w, i, loss, index, value):
+    """Add C_i * hinge_i(w)."""
+    state.hinge[0] += state.cost[i] * max(0.0, loss - sparse_dot(index, value, w))
+    return True

@@ -1,0 +1,304 @@
+"""A store of sparse planes, one short list per example, and the dual steps between them.
+
+symbol      meaning
+alpha[p]    dual weight of plane p;  sum over the planes of example i <= cost[i]
+mass[i]     that sum; cost[i] - mass[i] rests on the plane of the truth, (loss 0, delta 0)
+gradient[p] loss[p] - <w, delta[p]> at the last `evaluate`; 0 for the truth
+linear      l(alpha) = sum alpha[p] loss[p]
+v           sum alpha[p] delta[p];  w = w(v) by the geometry
+
+Every dual step of the library is a `transfer` of mass between two planes of one example. The
+truth is a plane too, number -1: Ramanan's single update is a transfer from or to it, his pair
+update one between two stored planes.
+
+Memory: 12 bytes per stored non-zero and 64 bytes per plane. Compiled code never allocates: when
+the store is full it returns, and `grow` doubles it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .compile import kernel
+from .geometry import GeometryArrays, cross_curvature, curvature, move
+
+TRUTH = -1
+
+
+class Planes(NamedTuple):
+    """The store; see the symbol table above."""
+
+    head: np.ndarray  # (n,) first plane of an example, -1 for none
+    next: np.ndarray  # (capacity,) next plane of the same example
+    loss: np.ndarray  # (capacity,)
+    norm: np.ndarray  # (capacity,) curvature of delta
+    alpha: np.ndarray  # (capacity,)
+    gradient: np.ndarray  # (capacity,)
+    idle: np.ndarray  # (capacity,) visits since the plane last mattered
+    start: np.ndarray  # (capacity + 1,) where its entries begin
+    index: np.ndarray  # (entries,)
+    value: np.ndarray  # (entries,)
+    used: np.ndarray  # (1,) number of planes
+
+
+class DualState(NamedTuple):
+    """Planes with dual weights: the state of every solver that keeps planes per example."""
+
+    planes: Planes
+    geometry: GeometryArrays
+    cost: np.ndarray  # (n,) C_i
+    mass: np.ndarray  # (n,)
+    linear: np.ndarray  # (1,)
+    v: np.ndarray  # (d,)
+    w: np.ndarray  # (d,)
+    scratch: np.ndarray  # (d,) zero between calls
+    hinge: np.ndarray  # (n,) as met at the last visit
+    rest: np.ndarray  # (n,) epochs for which the example may be skipped
+    still: np.ndarray  # (n,) visits in a row that changed nothing
+    rounds: np.ndarray  # (1,) transfers per visit at most
+
+
+def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Planes:
+    """A store for `n_examples` lists; `n_examples` 0 stands for "no store"."""
+    return Planes(
+        np.full(n_examples, -1, np.int64),
+        np.full(capacity, -1, np.int64),
+        *(np.zeros(capacity) for _ in range(4)),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity + 1, np.int64),
+        np.zeros(entries, np.uint32),
+        np.zeros(entries),
+        np.zeros(1, np.int64),
+    )
+
+
+def grow(planes: Planes, count: int) -> Planes:
+    """The same planes with room for twice as many, and for one of `count` entries at least."""
+    m = int(planes.used[0])
+    capacity = 2 * planes.loss.size
+    entries = max(2 * planes.index.size, int(planes.start[m]) + 2 * count)
+    larger = empty_planes(planes.head.size, capacity, entries)
+    for old, new in zip(planes, larger, strict=True):
+        new[: old.size] = old
+    return larger
+
+
+def seeded_state(oracle, geometry, start: np.ndarray | None = None, rounds: int = 4) -> DualState:
+    """All mass on the truths; the planes most violated at the weights `start` are stored."""
+    n, d = oracle.n_examples, oracle.n_features
+    v = np.zeros(d)
+    state = DualState(
+        empty_planes(n),
+        geometry.arrays,
+        oracle.cost,
+        np.zeros(n),
+        np.zeros(1),
+        v,
+        geometry.weights(v),
+        np.zeros(d),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.array([rounds]),
+    )
+    if start is None:
+        return state
+    return oracle.sweep(collect, state, np.ascontiguousarray(start), oracle.examples, grow_state)
+
+
+def grow_state(state: DualState) -> DualState:
+    """Room for more planes."""
+    return state._replace(planes=grow(state.planes, state.w.size))
+
+
+@kernel
+def add_plane(planes, geometry, i, loss, index, value):
+    """Store a plane of example i with alpha = 0; its number, or -1 when there is no room."""
+    p = planes.used[0]
+    begin = planes.start[p]
+    if p == planes.loss.size or begin + index.size > planes.index.size:
+        return -1
+    planes.index[begin : begin + index.size] = index
+    planes.value[begin : begin + index.size] = value
+    planes.start[p + 1] = begin + index.size
+    planes.loss[p] = loss
+    planes.alpha[p] = 0.0
+    planes.idle[p] = 0
+    planes.norm[p] = curvature(geometry, index, value)
+    planes.next[p] = planes.head[i]
+    planes.head[i] = p
+    planes.used[0] = p + 1
+    return p
+
+
+@kernel
+def sparse_dot(index, value, w):
+    total = 0.0
+    for k in range(index.size):
+        total += w[index[k]] * value[k]
+    return total
+
+
+@kernel
+def evaluate(planes, i, w):
+    """Refresh the gradients of example i; the best plane (TRUTH when none is positive)."""
+    best, top = TRUTH, 0.0
+    p = planes.head[i]
+    while p >= 0:
+        begin, end = planes.start[p], planes.start[p + 1]
+        g = planes.loss[p] - sparse_dot(planes.index[begin:end], planes.value[begin:end], w)
+        planes.gradient[p] = g
+        if g > top:
+            best, top = p, g
+        p = planes.next[p]
+    return best
+
+
+@kernel
+def worst_plane(planes, i, free):
+    """The plane with mass and the least gradient; the truth counts when it has `free` mass."""
+    worst, low = -2, np.inf
+    if free > 0.0:
+        worst, low = TRUTH, 0.0
+    p = planes.head[i]
+    while p >= 0:
+        if planes.alpha[p] > 0.0 and planes.gradient[p] < low:
+            worst, low = p, planes.gradient[p]
+        p = planes.next[p]
+    return worst
+
+
+@kernel
+def transfer(state, w, i, up, down):
+    """Move the best amount of mass from plane `down` to plane `up`; the amount.
+
+    The dual along it is gain * a - a^2 curvature / 2, so a = gain / curvature, at most the mass
+    of `down`. Two planes with one delta (curvature 0): all of it moves to the larger loss.
+    """
+    planes, geometry = state.planes, state.geometry
+    gain, bend, linear = 0.0, 0.0, 0.0
+    available = state.cost[i] - state.mass[i]
+    if up >= 0:
+        gain += planes.gradient[up]
+        bend += planes.norm[up]
+        linear += planes.loss[up]
+        up_index = planes.index[planes.start[up] : planes.start[up + 1]]
+        up_value = planes.value[planes.start[up] : planes.start[up + 1]]
+    if down >= 0:
+        gain -= planes.gradient[down]
+        bend += planes.norm[down]
+        linear -= planes.loss[down]
+        available = planes.alpha[down]
+        down_index = planes.index[planes.start[down] : planes.start[down + 1]]
+        down_value = planes.value[planes.start[down] : planes.start[down + 1]]
+        if up >= 0:
+            bend -= 2.0 * cross_curvature(
+                geometry, up_index, up_value, down_index, down_value, state.scratch
+            )
+    if gain <= 0.0 or available <= 0.0:
+        return 0.0
+    step = available
+    if bend * available > gain:
+        step = gain / bend
+    if up >= 0:
+        planes.alpha[up] += step
+        move(geometry, state.v, w, step, up_index, up_value)
+    if down >= 0:
+        planes.alpha[down] = 0.0 if step == available else planes.alpha[down] - step
+        move(geometry, state.v, w, -step, down_index, down_value)
+    if down == TRUTH:
+        state.mass[i] = state.cost[i] if step == available else state.mass[i] + step
+    elif up == TRUTH:
+        state.mass[i] = max(state.mass[i] - step, 0.0)
+    state.linear[0] += step * linear
+    return step
+
+
+@kernel
+def settle(state, w, i):
+    """Up to `state.rounds` transfers between the most violating pair of example i; number of moves."""
+    moves = 0
+    for _ in range(state.rounds[0]):
+        up = evaluate(state.planes, i, w)
+        down = worst_plane(state.planes, i, state.cost[i] - state.mass[i])
+        if down == -2 or down == up or transfer(state, w, i, up, down) == 0.0:
+            break
+        moves += 1
+    return moves
+
+
+@kernel
+def remember(planes, geometry, w, i, loss, index, value, best, top):
+    """Store the plane unless a stored one is as good at w; False when there is no room.
+
+    `best`, `top`: the best stored plane and its gradient. An exact oracle that returns a stored
+    plane again returns the same value up to rounding, so nothing is stored twice.
+    """
+    g = loss - sparse_dot(index, value, w)
+    scale = abs(loss) + abs(loss - g) + abs(top)
+    if g <= max(top, 0.0) + 1e-12 * scale:
+        if best >= 0:
+            planes.idle[best] = 0
+        return True
+    p = add_plane(planes, geometry, i, loss, index, value)
+    if p >= 0:
+        planes.gradient[p] = g
+    return p >= 0
+
+
+@kernel
+def compact(planes, patience):
+    """Drop planes without mass that did not matter for more than `patience` sweeps."""
+    m = planes.used[0]
+    kept = 0
+    renumber = np.full(m, -1, np.int64)
+    for p in range(m):
+        planes.idle[p] = 0 if planes.alpha[p] > 0.0 else planes.idle[p] + 1
+        if planes.idle[p] > patience:
+            continue
+        begin, end, at = planes.start[p], planes.start[p + 1], planes.start[kept]
+        for k in range(end - begin):
+            planes.index[at + k] = planes.index[begin + k]
+            planes.value[at + k] = planes.value[begin + k]
+        following = planes.start[kept] + end - begin
+        for column in (planes.loss, planes.norm, planes.alpha, planes.gradient):
+            column[kept] = column[p]
+        planes.idle[kept] = planes.idle[p]
+        renumber[p] = kept
+        kept += 1
+        planes.start[kept] = following
+    relink(planes, renumber, kept)
+
+
+@kernel
+def relink(planes, renumber, kept):
+    """Rebuild the lists after `compact` renumbered the planes (a plane only ever moves down)."""
+    following = planes.next[: renumber.size].copy()
+    for i in range(planes.head.size):
+        last = -1
+        p = planes.head[i]
+        planes.head[i] = -1
+        while p >= 0:
+            q = renumber[p]
+            if q >= 0:
+                if last < 0:
+                    planes.head[i] = q
+                else:
+                    planes.next[last] = q
+                planes.next[q] = -1
+                last = q
+            p = following[p]
+    planes.used[0] = kept
+
+
+@kernel
+def collect(state, w, i, loss, index, value):
+    """Keep the plane of example i and note its hinge."""
+    best = evaluate(state.planes, i, w)
+    top = state.planes.gradient[best] if best >= 0 else 0.0
+    if not remember(state.planes, state.geometry, w, i, loss, index, value, best, top):
+        return False
+    state.hinge[i] = max(0.0, top, loss - sparse_dot(index, value, w))
+    return True

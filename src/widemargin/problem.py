@@ -1,0 +1,152 @@
+"""What is learnt: the three functions of a problem, and the plane they give.
+
+A problem is any object with `n_features`, `joint_feature`, `loss` and `decode`; plain Python is
+enough. Two capabilities are optional and are recognised by their methods:
+
+* `outputs(x)` lists every output of x: slack rescaling and preventive caching become exact;
+* `pack(X, Y)` with a compiled `oracle`: planes are found by compiled code.
+
+A problem whose planes are not differences of joint features (regression, latent negatives) gives
+planes directly: `plane(x, y, w)` and `predict(x, w)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+
+class Plane(NamedTuple):
+    """A linear lower bound on the hinge of one example: hinge(w) >= loss - <w, delta>."""
+
+    loss: float
+    delta: Any  # phi(x, truth) - phi(x, output): dense (d,) or a pair (indices, values)
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """The three functions. `joint_feature` gives a dense (d,) array or a pair (indices, values)."""
+
+    n_features: int
+
+    def joint_feature(self, x, y): ...
+
+    def loss(self, y_true, y): ...
+
+    def decode(self, x, w, y_true=None, loss_scale=1.0):
+        """argmax_y <w, phi(x, y)>, plus loss_scale * loss(y_true, y) when y_true is given."""
+
+
+@runtime_checkable
+class ListsOutputs(Protocol):
+    """A problem that can list all outputs of an input."""
+
+    def outputs(self, x) -> Iterable: ...
+
+
+@runtime_checkable
+class GivesPlanes(Protocol):
+    """A problem defined by its planes instead of by a joint feature map."""
+
+    n_features: int
+
+    def plane(self, x, y, w) -> Plane: ...
+
+    def predict(self, x, w): ...
+
+    def loss(self, y_true, y): ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A problem with a compiled oracle.
+
+    `oracle(data, i, w, index, value) -> (loss, count)` fills the most violated plane of example i:
+    `value[k]` is the entry of delta at `index[k]`, each index at most once, `count` entries in all
+    (0 entries and loss 0 for the truth itself).
+    """
+
+    oracle: Any
+
+    def pack(self, X, Y) -> NamedTuple: ...
+
+
+@runtime_checkable
+class CompiledSlack(Protocol):
+    """A compiled problem with an exact slack-rescaled oracle of the same signature."""
+
+    slack_oracle: Any
+
+    def pack(self, X, Y) -> NamedTuple: ...
+
+
+class ProblemError(RuntimeError):
+    """A function of the problem failed or returned something illegal; the text names the example."""
+
+
+def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """A dense array or an (indices, values) pair as a sparse vector with unique indices."""
+    if isinstance(vector, tuple):
+        indices, values = np.asarray(vector[0]), np.asarray(vector[1], np.float64)
+        if indices.shape != values.shape or indices.ndim != 1:
+            raise ValueError(f"{what} must be a pair of equally long (indices, values).")
+        if indices.size and (indices.min() < 0 or indices.max() >= n_features):
+            raise ValueError(f"{what} has an index outside 0..{n_features - 1}.")
+        unique, where = np.unique(indices, return_inverse=True)
+        if unique.size != indices.size:
+            values = np.bincount(where, values, unique.size)
+        else:
+            values = values[np.argsort(indices)]
+        indices = unique.astype(np.uint32)
+    else:
+        dense = np.asarray(vector, np.float64)
+        if dense.shape != (n_features,):
+            raise ValueError(f"{what} has shape {dense.shape}; ({n_features},) is needed.")
+        indices = np.flatnonzero(dense).astype(np.uint32)
+        values = dense[indices]
+    if not np.isfinite(values).all():
+        raise ValueError(f"{what} contains NaN or infinity.")
+    return indices, values
+
+
+def difference(problem, x, y, y_hat) -> tuple[np.ndarray, np.ndarray]:
+    """delta = phi(x, y) - phi(x, y_hat) as a sparse vector."""
+    d = problem.n_features
+    truth, other = problem.joint_feature(x, y), problem.joint_feature(x, y_hat)
+    if isinstance(truth, tuple) and isinstance(other, tuple):
+        a, b = as_sparse(truth, d, "joint_feature"), as_sparse(other, d, "joint_feature")
+        pair = np.concatenate([a[0], b[0]]), np.concatenate([a[1], -b[1]])
+        return as_sparse(pair, d, "joint_feature")
+    if isinstance(truth, tuple) or isinstance(other, tuple):
+        raise ValueError("joint_feature gives a dense array for one output and a pair for another.")
+    truth, other = np.asarray(truth, float), np.asarray(other, float)
+    if truth.shape != (d,) or other.shape != (d,):
+        raise ValueError(f"joint_feature has shape {other.shape}; ({d},) is needed.")
+    return as_sparse(truth - other, d, "joint_feature")
+
+
+def checked_loss(problem, y, y_hat) -> float:
+    """The loss as a float; refuses NaN, infinity and negative numbers."""
+    loss = float(problem.loss(y, y_hat))
+    if not (np.isfinite(loss) and loss >= 0):
+        raise ValueError(f"loss(y_true, y) is {loss}; a finite number >= 0 is needed.")
+    return loss
+
+
+def score(delta: tuple[np.ndarray, np.ndarray], w: np.ndarray) -> float:
+    """<w, delta>."""
+    return float(w[delta[0]] @ delta[1])
+
+
+def margin_plane(problem: Problem, x, y, y_hat) -> Plane:
+    """The margin-rescaled plane of one output."""
+    return Plane(checked_loss(problem, y, y_hat), difference(problem, x, y, y_hat))
+
+
+def slack_plane(problem: Problem, x, y, y_hat) -> Plane:
+    """The slack-rescaled plane of one output: loss * (1 - <w, delta>) is linear in w."""
+    loss = checked_loss(problem, y, y_hat)
+    indices, values = difference(problem, x, y, y_hat)
+    return Plane(loss, (indices, loss * values))

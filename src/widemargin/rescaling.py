@@ -1,0 +1,122 @@
+"""From a problem to the most violated plane of one example, under margin or slack rescaling.
+
+    margin   max_y  loss(y) - <w, delta(y)>
+    slack    max_y  loss(y) * (1 - <w, delta(y)>)
+
+Slack rescaling is exact where outputs can be listed. Otherwise `search_slack` looks for the largest
+product a * b, with a = loss(y) and b = 1 - <w, delta(y)>, among the outputs that
+`decode(..., loss_scale=s)` finds: the vertices of the upper hull of the points (a, b). The best
+product may lie off the hull; the hull itself bounds it from above:
+
+    every decode at scale s proves   b + s a <= c(s)   for all outputs.
+
+The plane found is valid, the bound goes into the certificate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .problem import GivesPlanes, ListsOutputs, Plane, Problem, margin_plane, score, slack_plane
+
+#: The search ends when the bound is this close (relatively) to the best product found.
+SEARCH_TOLERANCE = 1e-9
+SEARCH_CALLS = 60
+
+
+class Found(NamedTuple):
+    """A plane of one example and an upper bound on the example's hinge."""
+
+    plane: Plane
+    upper: float
+    calls: int
+
+
+def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> Found:
+    """The most violated plane of example (x, y) at w."""
+    if isinstance(problem, GivesPlanes):
+        loss, delta = problem.plane(x, y, w)
+        return exact(Plane(float(loss), delta), w)
+    if rescaling == "margin":
+        return exact(margin_plane(problem, x, y, problem.decode(x, w, y_true=y)), w)
+    if isinstance(problem, ListsOutputs):
+        return exact(ranked_planes(problem, x, y, w, "slack", 1)[0], w)
+    return search_slack(problem, x, y, w)
+
+
+def exact(plane: Plane, w: np.ndarray) -> Found:
+    """A plane that attains the hinge."""
+    return Found(plane, max(0.0, plane.loss - score(plane.delta, w)), 1)
+
+
+def ranked_planes(
+    problem: ListsOutputs, x, y, w: np.ndarray, rescaling: str, k: int
+) -> list[Plane]:
+    """The `k` most violated planes among all outputs, most violated first."""
+    make = margin_plane if rescaling == "margin" else slack_plane
+    planes = [make(problem, x, y, output) for output in problem.outputs(x)]  # type: ignore[arg-type]
+    planes.sort(key=lambda plane: score(plane.delta, w) - plane.loss)
+    return planes[:k]
+
+
+def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
+    """Slack rescaling through `loss_scale`; see the head of this file.
+
+    A bracket of scales [low, high] shrinks around the tangent of the hyperbola a * b = best.
+    """
+    best, top = Plane(0.0, (np.empty(0, np.uint32), np.empty(0))), 0.0
+    lines: list[tuple[float, float]] = []  # (s, c): b + s a <= c
+    calls = 0
+
+    def probe(s: float) -> tuple[float, float]:
+        nonlocal best, top, calls
+        calls += 1
+        y_hat = problem.decode(x, w, y_true=y, loss_scale=s)
+        plane = margin_plane(problem, x, y, y_hat)
+        a, b = plane.loss, 1.0 - score(plane.delta, w)
+        lines.append((s, b + s * a))
+        if a * b > top:
+            top, best = a * b, slack_plane(problem, x, y, y_hat)
+        return a, b
+
+    left = probe(0.0)  # the plain prediction: largest b
+    scale = max(1.0, left[1])
+    right = probe(scale)
+    while right[0] > 0 and right[1] > right[0] * scale and calls < SEARCH_CALLS:
+        scale *= 4.0  # not yet beyond the tangent of the best product
+        right = probe(scale)
+    upper = hull_bound(lines)
+    pending = [(left, right)]
+    while pending and calls < SEARCH_CALLS and upper > top * (1 + SEARCH_TOLERANCE) + 1e-300:
+        left, right = pending.pop()
+        if right[0] <= left[0] + 1e-15 * max(1.0, left[0]):
+            continue
+        chord = (left[1] - right[1]) / (right[0] - left[0])  # scale at which the two tie
+        if chord <= 0:
+            continue
+        middle = probe(chord)
+        gain = (middle[1] + chord * middle[0]) - (left[1] + chord * left[0])
+        upper = hull_bound(lines)
+        if gain > 1e-12 * (abs(left[1]) + chord * left[0] + 1.0):
+            pending += [(left, middle), (middle, right)]
+    return Found(best, max(upper, top), calls)
+
+
+def hull_bound(lines: list[tuple[float, float]]) -> float:
+    """max of a * b over a >= 0 and b + s a <= c for every line (s, c)."""
+    lines = sorted(lines)
+    # The lower envelope min_s (c - s a) is concave in a: check each line's own maximum and crossing.
+    slopes = np.array([s for s, _ in lines])
+    levels = np.array([c for _, c in lines])
+    candidates = [c / (2 * s) for s, c in lines if s > 0 and c > 0]
+    for i in range(len(lines)):
+        for j in range(i):
+            if slopes[i] > slopes[j]:
+                candidates.append((levels[i] - levels[j]) / (slopes[i] - slopes[j]))
+    a = np.array([point for point in candidates if point > 0])
+    if not a.size:
+        return 0.0
+    b = np.min(levels[:, None] - slopes[:, None] * a, axis=0)
+    return float(max(0.0, np.max(a * b)))

@@ -1,0 +1,150 @@
+"""Rows of a data matrix, dense or CSR, behind one accessor that compiled code can read.
+
+symbol      meaning
+values      stored entries, row after row (float32 or float64)
+indices     their columns; **empty for dense data**, where entry k of a row is column k
+indptr      (n + 1,) where each row starts
+bias        size of the constant feature behind the last column; 0 for none
+
+The constant feature (the intercept) is never stored: it would copy the whole matrix.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .compile import kernel
+
+
+class Rows(NamedTuple):
+    """A read-only view of the caller's matrix for compiled code."""
+
+    values: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_columns: int
+    bias: float
+
+
+def as_rows(X, bias: float = 0.0) -> Rows:
+    """View `X` (n, d), dense or sparse, as rows; copies nothing that is already in order.
+
+    Parameters
+    ----------
+    X : array or sparse matrix
+        Finite numbers; anything but float32 becomes float64.
+    bias : float
+        Size of the constant feature appended to every row, 0 for none.
+
+    Examples
+    --------
+    >>> rows = as_rows(np.eye(2))
+    >>> rows.values.size, rows.indices.size
+    (4, 0)
+    """
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    n, d = X.shape
+    if sp.issparse(X):
+        X = X.tocsr()
+        check_indices(X)
+        if not X.has_canonical_format:  # repeated entries would falsify norms
+            X = X.copy()
+            X.sum_duplicates()
+        unsigned = np.uint32 if X.indices.dtype.itemsize == 4 else np.uint64
+        return Rows(
+            np.ascontiguousarray(X.data, dtype),
+            np.ascontiguousarray(X.indices).view(unsigned),
+            X.indptr.astype(np.uint64),
+            d,
+            float(bias),
+        )
+    values = np.ascontiguousarray(X, dtype).reshape(-1)
+    indptr = np.arange(0, n * d + 1, max(d, 1), dtype=np.uint64) if d else np.zeros(n + 1, "u8")
+    return Rows(values, np.empty(0, np.uint32), indptr, d, float(bias))
+
+
+def check_indices(X) -> None:
+    """Refuse a CSR matrix whose index arrays would send compiled code out of bounds."""
+    n, d = X.shape
+    for name in ("indices", "indptr"):
+        if getattr(X, name).dtype not in (np.int32, np.int64):
+            raise ValueError(
+                f"X.{name} of the sparse matrix has type {getattr(X, name).dtype}; "
+                "int32 or int64 is needed."
+            )
+    if len(X.indptr) != n + 1 or X.indptr[0] != 0 or np.any(np.diff(X.indptr) < 0):
+        raise ValueError("X.indptr of the sparse matrix is not an increasing list of row starts.")
+    if X.indptr[-1] > min(len(X.indices), len(X.data)):
+        raise ValueError("X.indptr of the sparse matrix points beyond its stored entries.")
+    stored = X.indices[: X.indptr[-1]]
+    if stored.size and (stored.min() < 0 or stored.max() >= d):
+        bad = int(np.flatnonzero((stored < 0) | (stored >= d))[0])
+        row = int(np.searchsorted(X.indptr, bad, side="right")) - 1
+        raise ValueError(
+            f"Row {row} of the sparse matrix has column {stored[bad]}, outside 0..{d - 1}."
+        )
+
+
+def n_weights(rows: Rows) -> int:
+    """Number of features of a row, the constant one included."""
+    return rows.n_columns + (1 if rows.bias else 0)
+
+
+@kernel
+def dot(rows, i, w):
+    """<x_i, w>, the constant feature included."""
+    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    total = 0.0
+    if rows.indices.size:
+        for k in range(start, end):
+            total += rows.values[k] * w[rows.indices[k]]
+    else:
+        x = rows.values[start:end]
+        for k in range(x.size):
+            total += x[k] * w[k]
+    if rows.bias != 0.0:
+        total += rows.bias * w[rows.n_columns]
+    return total
+
+
+@kernel
+def axpy(rows, i, step, w):
+    """w += step * x_i."""
+    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    if rows.indices.size:
+        for k in range(start, end):
+            w[rows.indices[k]] += step * rows.values[k]
+    else:
+        x = rows.values[start:end]
+        for k in range(x.size):
+            w[k] += step * x[k]
+    if rows.bias != 0.0:
+        w[rows.n_columns] += step * rows.bias
+
+
+@kernel
+def square_norm(rows, i):
+    """|x_i|^2, the constant feature included."""
+    total = rows.bias * rows.bias
+    for k in range(rows.indptr[i], rows.indptr[i + np.uint64(1)]):
+        total += np.float64(rows.values[k]) * rows.values[k]
+    return total
+
+
+@kernel
+def write_plane(rows, i, factor, offset, stride, at, index, value):
+    """Append factor * x_i to a sparse plane, feature j at `offset + stride * j`; return the end."""
+    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    for k in range(start, end):
+        column = np.uint64(rows.indices[k]) if rows.indices.size else k - start
+        index[at] = offset + stride * column
+        value[at] = factor * rows.values[k]
+        at += 1
+    if rows.bias != 0.0:
+        index[at] = offset + stride * rows.n_columns
+        value[at] = factor * rows.bias
+        at += 1
+    return at

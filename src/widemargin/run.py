@@ -1,0 +1,248 @@
+"""The only epoch loop. It makes the certificate; solvers only give their dual point.
+
+    primal(w)  = value(w) + sum_i C_i hinge_i(w)      at exactly the returned w
+    dual       = largest dual objective met           a lower bound of the optimum
+    gap        = (primal - dual) / primal
+
+An epoch of a solver that moves w at every example knows its primal only approximately (Ramanan,
+eq. 36). Only when that estimate claims the gap does one extra pass compute the true one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .geometry import Geometry
+from .history import History
+from .oracle import OutOfTime
+from .stopping import Rule
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a model is from the optimum.
+
+    Parameters
+    ----------
+    primal : float
+        Objective of exactly the returned weights.
+    dual : float
+        Lower bound on the smallest objective of any weights.
+    gap : float
+        (primal - dual) / primal.
+    scope : str
+        What it speaks about: "data" is the whole training set.
+    is_estimate : bool
+        True when the problem's decode is approximate: `primal` may then be too small.
+
+    Examples
+    --------
+    >>> print(Certificate(100.0, 99.95, 0.0005))
+    objective 100, optimum in [99.95, 100], gap 0.05 % (data)
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    scope: str = "data"
+    is_estimate: bool = False
+
+    def __str__(self) -> str:
+        interval = f"optimum in [{self.dual:.7g}, {self.primal:.7g}]"
+        note = ", upper end estimated: decode is approximate" if self.is_estimate else ""
+        return (
+            f"objective {self.primal:.7g}, {interval}, gap {100 * self.gap:.3g} % "
+            f"({self.scope}{note})"
+        )
+
+
+@dataclass
+class Progress:
+    """The run after an epoch."""
+
+    epoch: int
+    seconds: float
+    passes: float
+    oracle_calls: int
+    cache_hits: int
+    primal: float
+    dual: float
+    gap: float
+    exact: bool
+    w: np.ndarray
+    history: History
+    train_loss: float = float("nan")
+    certificate: Certificate | None = None  # of the last progress only
+    stopped_by: str | None = None
+    state: Any = None
+
+
+def relative_gap(primal: float, dual: float, scale: float) -> float:
+    """(primal - dual) / primal; where the optimum is 0, relative to 1e-12 * `scale`."""
+    return (primal - dual) / max(abs(primal), 1e-12 * scale)
+
+
+class Best:
+    """The best weights with an exactly known objective, and the largest dual."""
+
+    def __init__(self, oracle, geometry: Geometry):
+        self.oracle, self.geometry = oracle, geometry
+        self.scale = float(oracle.total_cost)
+        self.primal, self.dual = np.inf, -np.inf
+        self.w: np.ndarray | None = None
+
+    def offer(self, w: np.ndarray, hinge: float) -> None:
+        """Keep `w` when its objective is the smallest so far."""
+        primal = self.geometry.value(w) + hinge
+        if primal < self.primal or self.w is None:
+            self.primal, self.w = primal, w.copy()
+
+    def measure(self, w: np.ndarray) -> None:
+        """Spend one pass on the objective of `w`."""
+        self.offer(w, self.oracle.measure(w))
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.primal, self.dual, self.scale)
+
+    def certificate(self) -> Certificate:
+        # Rounding may put the dual a few ulps above the primal at the optimum.
+        gap = max(self.gap, 0.0)
+        return Certificate(self.primal, self.dual, gap, "data", self.oracle.is_estimate)
+
+
+def iterate(
+    solver,
+    oracle,
+    geometry: Geometry,
+    rng: np.random.Generator,
+    stop: Rule,
+    train_loss: Callable[[np.ndarray], float] | None = None,
+    start: np.ndarray | None = None,
+    state: Any = None,
+) -> Iterator[Progress]:
+    """Run epochs until `stop` fires; the last progress carries the certificate.
+
+    Parameters
+    ----------
+    solver : a solver of `widemargin.solvers`
+    oracle : an oracle of `widemargin.oracle`
+    geometry : Geometry
+    rng : numpy Generator
+    stop : Rule
+    train_loss : callable, optional
+        Mean loss of the predictions of given weights, for the history.
+    start : array (d,), optional
+        Weights whose planes are a good start.
+    state : optional
+        State of an earlier run over the same oracle: goes on from there.
+    """
+    clock = time.perf_counter
+    began, history, best = clock(), History(), Best(oracle, geometry)
+    oracle.tally.deadline = began + stop.seconds
+    if state is None:
+        state = solver.init(oracle, geometry, start)
+    epoch, reason, finished = 0, None, True
+    while reason is None:
+        try:
+            state, bound = solver.epoch(oracle, geometry, state, rng)
+        except (KeyboardInterrupt, OutOfTime) as signal:
+            reason = "seconds" if isinstance(signal, OutOfTime) else "interrupt"
+            finished = False
+        epoch += 1
+        loss = float("nan")
+        best.dual = max(best.dual, geometry.dual(solver.linear(state), state.v))
+        if finished and bound.w is not None and oracle.is_exact:
+            best.offer(bound.w, bound.hinge)
+            exact, primal, gap = True, best.primal, best.gap
+        elif finished:
+            primal = geometry.value(state.w) + bound.hinge
+            gap = relative_gap(primal, best.dual, best.scale)
+            exact = gap <= stop.tol
+            if exact:
+                best.measure(state.w)
+                primal, gap = best.primal, best.gap
+        if not finished:
+            break
+        if exact and gap <= stop.tol and train_loss is not None:
+            loss = train_loss(best.w)
+        progress = Progress(
+            epoch,
+            clock() - began,
+            oracle.tally.calls / oracle.n_examples,
+            oracle.tally.calls,
+            oracle.tally.cache_hits,
+            primal,
+            best.dual,
+            gap,
+            exact,
+            best.w if exact else state.w,
+            history,
+            loss,
+        )
+        record(progress)
+        reason = stop.reason(progress)
+        if reason is None:
+            yield progress
+    yield conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished)
+
+
+def conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished):
+    """The last progress: weights, certificate, and the reason of the stop."""
+    oracle.tally.deadline = np.inf
+    preferred = stop.preferred()
+    if preferred is not None:
+        best.w, best.primal = None, np.inf
+        best.measure(preferred)
+    elif best.w is None or (finished and best.gap > stop.tol):
+        best.measure(state.w)
+    certificate = best.certificate()
+    if train_loss is not None and np.isnan(history.last("train_loss") if len(history) else np.nan):
+        loss = train_loss(best.w)
+    else:
+        loss = history.last("train_loss") if len(history) else float("nan")
+    last = Progress(
+        epoch,
+        time.perf_counter() - began,
+        oracle.tally.calls / oracle.n_examples,
+        oracle.tally.calls,
+        oracle.tally.cache_hits,
+        certificate.primal,
+        certificate.dual,
+        certificate.gap,
+        True,
+        best.w,
+        history,
+        loss,
+        certificate,
+        reason,
+        state if finished else None,
+    )
+    record(last)
+    return last
+
+
+def record(progress: Progress) -> None:
+    """One row of the history."""
+    progress.history.append(
+        seconds=progress.seconds,
+        passes=progress.passes,
+        oracle_calls=progress.oracle_calls,
+        cache_hits=progress.cache_hits,
+        primal=progress.primal,
+        dual=progress.dual,
+        gap=progress.gap,
+        train_loss=progress.train_loss,
+        exact=progress.exact,
+    )
+
+
+def run(*args, **kwargs) -> Progress:
+    """`iterate` to its end."""
+    *_, last = iterate(*args, **kwargs)
+    return last

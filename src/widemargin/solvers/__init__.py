@@ -1,0 +1,35 @@
+"""One algorithm a file; each solves each problem.
+
+Solvers are frozen parameters. `solver=` of an estimator takes an instance or a name of `NAMES`.
+"""
+
+from .block_frank_wolfe import BlockFrankWolfe
+from .dual_coordinate import DualCoordinate
+from .n_slack import NSlack
+from .one_slack import OneSlack
+from .protocol import Bound, Solver
+from .proximal_newton import ProximalNewton
+from .wrappers import Averaged, Cached, Incremental
+
+#: What `solver="..."` means.
+NAMES = {
+    "one_slack": OneSlack,
+    "n_slack": NSlack,
+    "dual_coordinate": DualCoordinate,
+    "block_frank_wolfe": BlockFrankWolfe,
+    "proximal_newton": ProximalNewton,
+}
+
+__all__ = [
+    "NAMES",
+    "Averaged",
+    "BlockFrankWolfe",
+    "Bound",
+    "Cached",
+    "DualCoordinate",
+    "Incremental",
+    "NSlack",
+    "OneSlack",
+    "ProximalNewton",
+    "Solver",
+]

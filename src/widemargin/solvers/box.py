@@ -1,0 +1,195 @@
+"""Dual coordinate ascent where each example has one dual variable (LIBLINEAR's case).
+
+    D(beta) = sum_i target_i beta_i - epsilon |beta_i|  -  1/2 |sum_i beta_i x_i|^2
+
+symbol   meaning
+beta     dual variables in [low_i, high_i]; see layouts.py
+r        target_i - <x_i, w>
+w        sum_i beta_i x_i
+bound    largest violation of the last pass; an example beyond it at rest is shrunk
+active   uint32, the first `size` entries are visited
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile import kernel
+from ..rows import axpy, dot, n_weights, square_norm
+from .protocol import Bound
+
+ONE = np.uint64(1)
+
+
+class BoxState(NamedTuple):
+    beta: np.ndarray  # (n,)
+    v: np.ndarray  # (d,) which is also w
+    linear: np.ndarray  # (1,)
+    active: np.ndarray  # (n,)
+    size: np.ndarray  # (1,)
+    bound: np.ndarray  # (1,)
+
+    @property
+    def w(self) -> np.ndarray:
+        return self.v
+
+
+def init(oracle) -> BoxState:
+    """beta = 0, but a row of zeros takes its best value at once: nothing else will move it."""
+    n = oracle.n_examples
+    state = BoxState(
+        np.zeros(n),
+        np.zeros(n_weights(oracle.data.rows)),
+        np.zeros(1),
+        np.arange(n, dtype=np.uint32),
+        np.array([n]),
+        np.array([np.inf]),
+    )
+    return state
+
+
+def restarted(oracle, beta: np.ndarray) -> BoxState:
+    """A state from dual variables of an earlier fit, clipped to the boxes of this one."""
+    state = init(oracle)
+    state.beta[:] = beta
+    restart(oracle.data, compact_cost(oracle), state)
+    return state
+
+
+def compact_cost(oracle) -> np.ndarray:
+    """C_i, or one number for all: 8 bytes per example saved."""
+    return np.array([float(oracle.C)]) if oracle.weights is None else oracle.cost
+
+
+def epoch(solver, oracle, state: BoxState, rng):
+    """One pass over the active examples."""
+    n, size = oracle.n_examples, int(state.size[0])
+    subset = len(oracle.examples) < n
+    active = oracle.examples.astype(np.uint32) if subset else state.active[:size]
+    if solver.order == "random":
+        word = np.array([rng.integers(1, 2**63)], np.uint64)
+        shuffle(active, word)
+    whole = not subset and size == n
+    bound = state.bound[0] if solver.shrink and not subset else np.inf
+    left, hinge, top = box_pass(oracle.data, compact_cost(oracle), state, active, bound)
+    oracle.tally.calls += len(active)
+    if subset:
+        return state, Bound(np.inf)
+    state.size[0], state.bound[0] = left, top
+    if left < n and (top < 0.1 * bound or left < 0.02 * n or rng.integers(10) == 0):
+        state.size[0] = n  # look at everything again
+        if solver.order == "sequential":
+            state.active.sort()
+    return state, Bound(hinge if whole else np.inf)
+
+
+@kernel
+def shuffle(items, word):
+    """Fisher-Yates with a xorshift word; `np.random` would be three times slower."""
+    s = word[0]
+    for i in range(items.size - 1, 0, -1):
+        s ^= s << np.uint64(13)
+        s ^= s >> np.uint64(7)
+        s ^= s << np.uint64(17)
+        j = np.uint64(((s >> np.uint64(32)) * np.uint64(i + 1)) >> np.uint64(32))
+        items[np.uint64(i)], items[j] = items[j], items[np.uint64(i)]
+    word[0] = s
+
+
+@kernel
+def box_of(target, cost, two_sided):
+    """[low, high] of a dual variable."""
+    if two_sided:
+        return -cost, cost
+    if np.signbit(target):
+        return -cost, 0.0
+    return 0.0, cost
+
+
+@kernel
+def soft_clip(value, threshold, low, high):
+    """argmax over [low, high] of -(b - value)^2 / 2 - threshold |b|."""
+    shrunk = value - threshold if value > threshold else min(value + threshold, 0.0)
+    return min(max(shrunk, low), high)
+
+
+@kernel
+def box_pass(data, cost, state, active, bound):
+    """Exact step on each active example; (examples left, sum of C_i * hinge_i met, violation)."""
+    rows, epsilon = data.rows, data.epsilon
+    beta, w = state.beta, state.v
+    size, t = np.uint64(active.size), np.uint64(0)
+    hinge, top, linear = 0.0, 0.0, 0.0
+    while t < size:
+        i = np.uint64(active[t])
+        target = data.target[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        b = beta[i]
+        r = target - dot(rows, i, w)
+        hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
+        # 1. one-sided slopes of the dual at b
+        upward = r - epsilon if b >= 0.0 else r + epsilon
+        downward = r - epsilon if b > 0.0 else r + epsilon
+        violation = 0.0
+        if upward > 0.0 and b < high:
+            violation = upward
+        elif downward < 0.0 and b > low:
+            violation = -downward
+        if violation > top:
+            top = violation
+        # 2. at rest: shrink it when it is further inside than anything was outside
+        if violation <= 0.0:
+            away = np.inf
+            if b < high:
+                away = -upward
+            if b > low:
+                away = min(away, downward)
+            if away > bound:
+                size -= ONE
+                active[t] = active[size]
+                active[size] = i
+                continue
+        else:
+            # 3. the exact step; a row of zeros goes to the end of its box
+            q = square_norm(rows, i)
+            if q > 0.0:
+                new = soft_clip(b + r / q, epsilon / q, low, high)
+            else:
+                new = high if r > 0.0 else low
+            step = new - b
+            if step != 0.0:
+                beta[i] = new
+                linear += target * step - epsilon * (abs(new) - abs(b))
+                axpy(rows, i, step, w)
+        t += ONE
+    state.linear[0] += linear
+    return np.int64(size), hinge, top
+
+
+@kernel
+def restart(data, cost, state):
+    """Clip beta to the boxes; recompute w and the linear term."""
+    state.v[:] = 0.0
+    linear = 0.0
+    for i in range(np.uint64(state.beta.size)):
+        target = data.target[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        b = min(max(state.beta[i], low), high)
+        state.beta[i] = b
+        linear += target * b - data.epsilon * abs(b)
+        if b != 0.0:
+            axpy(data.rows, i, b, state.v)
+    state.linear[0] = linear
+
+
+@kernel
+def box_hinge(data, cost, w):
+    """sum_i C_i hinge_i(w), without writing a plane."""
+    total = 0.0
+    for i in range(np.uint64(data.target.size)):
+        r = data.target[i] - dot(data.rows, i, w)
+        low, high = box_of(data.target[i], cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        total += max(high * (r - data.epsilon), low * (r + data.epsilon), 0.0)
+    return total

@@ -1,0 +1,103 @@
+"""Dual coordinate ascent for shared slacks (Ramanan, Algorithm 1).
+
+paper     code            meaning
+alpha_ij  planes.alpha    dual weight of plane j of example i;  sum_j <= C_i
+g_ij      planes.gradient l_ij - <w, x_ij>
+LB        dual            run.py computes it from `linear` and `v`
+UB'       Bound           value(w) + sum_i C_i max_j g_ij as met during the epoch (eq. 36)
+
+"Randomly pick j" does not exist for exponentially many outputs: each visit decodes the most
+violated plane into the example's working set, then transfers mass between the most violating pair
+of planes, the truth being one of them (the single update of eq. 25 is a transfer from or to it).
+
+Data packed as `BoxRows` or `ClassRows` has loops of its own in `box.py` and `classes.py`, which
+reach the same optimum without storing planes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..compile import kernel
+from ..layouts import BoxRows, ClassRows
+from ..oracle import CompiledOracle
+from ..planes import DualState, compact, evaluate, grow_state, remember, seeded_state, settle
+from . import box
+from .protocol import Bound
+
+#: Loops for special layouts, used where nothing but |w|^2 regularises.
+FUSED = {BoxRows: box}
+
+
+@dataclass(frozen=True)
+class DualCoordinate:
+    """One example at a time, exact steps in the dual.
+
+    Parameters
+    ----------
+    order : "random" or "sequential"
+        A new permutation every epoch, or the order of the data (slower; to compare with).
+    shrink : bool
+        Skip examples that have been at rest, for a while.
+    rounds : int
+        Transfers per visit at most (planes only).
+    patience : int
+        Epochs after which a plane without mass is dropped (planes only).
+    """
+
+    order: str = "random"
+    shrink: bool = True
+    rounds: int = 4
+    patience: int = 10
+
+    def __post_init__(self):
+        if self.order not in ("random", "sequential"):
+            raise ValueError(f"order is {self.order!r}; 'random' or 'sequential' is needed.")
+
+    def init(self, oracle, geometry, start=None):
+        """All mass on the truths."""
+        fused = fused_loop(oracle, geometry)
+        if fused is not None:
+            return fused.init(oracle)
+        return seeded_state(oracle, geometry, start, self.rounds)
+
+    def epoch(self, oracle, geometry, state, rng):
+        """One pass over the examples that are not at rest."""
+        if not isinstance(state, DualState):
+            return FUSED[type(oracle.data)].epoch(self, oracle, state, rng)
+        awake = oracle.examples[state.rest[oracle.examples] <= 0] if self.shrink else oracle.examples
+        state.rest[:] -= 1
+        order = rng.permutation(awake) if self.order == "random" else awake
+        state = oracle.sweep(visit, state, state.w, order, grow_state)
+        compact(state.planes, self.patience)
+        return state, Bound(float(state.cost @ state.hinge))
+
+    def linear(self, state) -> float:
+        """l(alpha)."""
+        return float(state.linear[0])
+
+
+def fused_loop(oracle, geometry):
+    """The module with a loop for this layout, or None."""
+    if not (isinstance(oracle, CompiledOracle) and oracle.may_fuse and geometry.is_plain):
+        return None
+    return FUSED.get(type(oracle.data))
+
+
+@kernel
+def visit(state, w, i, loss, index, value):
+    """Decode has found a plane of example i: keep it, then transfer mass."""
+    planes = state.planes
+    best = evaluate(planes, i, w)
+    top = planes.gradient[best] if best >= 0 else 0.0
+    if not remember(planes, state.geometry, w, i, loss, index, value, best, top):
+        return False
+    best = evaluate(planes, i, w)
+    state.hinge[i] = planes.gradient[best] if best >= 0 else 0.0
+    if settle(state, w, i) == 0:
+        state.still[i] += 1
+        state.rest[i] = min(8, 2 ** min(state.still[i], 3)) if state.still[i] > 1 else 0
+    else:
+        state.still[i] = 0
+        state.rest[i] = 0
+    return True

@@ -1,0 +1,138 @@
+"""One-slack cutting planes: BMRM in the dual (Vedaldi; Joachims, Finley, Yu 2009, Algorithm 3).
+
+    max over a in the simplex of  <b, a> + value(w) - <w, v>,   v = A' a,   w = w(v)
+
+symbol   code     meaning
+a_t, b_t A, b     cut t: sum_i C_i delta_i and sum_i C_i loss_i of the planes most violated at w_t
+alpha    a        weights of the cuts, sum 1; cut 0 is (0, 0), the plane of the truths
+K        G        Gram matrix A Sigma A'
+
+The objective at w_t is known exactly from the sweep that made cut t: no extra pass is ever needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile import kernel
+from .protocol import Bound
+from .simplex_qp import solve_clipped_qp, solve_simplex_qp
+
+
+class Cuts(NamedTuple):
+    A: np.ndarray  # (m, d)
+    b: np.ndarray  # (m,) losses, shifted by the prior mean in the program only
+    G: np.ndarray  # (m, m)
+    a: np.ndarray  # (m,)
+    idle: np.ndarray  # (m,) epochs without weight
+    v: np.ndarray  # (d,)
+    w: np.ndarray  # (d,)
+
+
+class CutSum(NamedTuple):
+    b: np.ndarray  # (1,)
+    a: np.ndarray  # (d,)
+    hinge: np.ndarray  # (1,)
+    cost: np.ndarray  # (n,)
+
+
+@dataclass(frozen=True)
+class OneSlack:
+    """One slack for the whole data set; an epoch is one cut.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs without weight after which a cut is dropped.
+    tol : float
+        Accuracy of the inner program relative to the current gap.
+    """
+
+    patience: int = 50
+    tol: float = 0.01
+
+    def init(self, oracle, geometry, start=None) -> Cuts:
+        """The cut of the truths; the first sweep is made at `start` where it is given."""
+        d = oracle.n_features
+        v = np.zeros(d)
+        w = geometry.weights(v) if start is None else np.array(start, float)
+        one = np.ones(1)
+        return Cuts(np.zeros((1, d)), np.zeros(1), np.zeros((1, 1)), one, np.zeros(1, int), v, w)
+
+    def epoch(self, oracle, geometry, state: Cuts, rng):
+        """A cut at w, then the program over all cuts."""
+        w = state.w
+        total = CutSum(np.zeros(1), np.zeros(w.size), np.zeros(1), oracle.cost)
+        oracle.sweep(add_to_cut, total, w, oracle.examples)
+        seen = float(total.hinge[0])
+        gap = geometry.value(w) + seen - geometry.dual(self.linear(state), state.v)
+        state = solved(extended(state, total, geometry), geometry, self.tol * gap)
+        state = without_idle(state, self.patience)
+        whole = len(oracle.examples) == oracle.n_examples
+        return state, Bound(seen, w if whole else None)
+
+    def linear(self, state: Cuts) -> float:
+        """l(alpha)."""
+        return float(state.b @ state.a)
+
+
+@kernel
+def add_to_cut(state, w, i, loss, index, value):
+    """Add C_i times the plane to the cut."""
+    hinge = loss
+    for k in range(index.size):
+        state.a[index[k]] += state.cost[i] * value[k]
+        hinge -= w[index[k]] * value[k]
+    state.b[0] += state.cost[i] * loss
+    state.hinge[0] += state.cost[i] * max(hinge, 0.0)
+    return True
+
+
+def extended(state: Cuts, total: CutSum, geometry) -> Cuts:
+    """The cuts and one more."""
+    A = np.vstack([state.A, total.a])
+    row = A @ geometry.spread(total.a)
+    G = np.empty((len(A), len(A)))
+    G[:-1, :-1], G[-1], G[:, -1] = state.G, row, row
+    return state._replace(
+        A=A,
+        b=np.append(state.b, total.b),
+        G=G,
+        a=np.append(state.a, 0.0),
+        idle=np.append(state.idle, 0),
+    )
+
+
+def solved(state: Cuts, geometry, tol: float) -> Cuts:
+    """The program over the cuts, solved until its own gap is at most about `tol`."""
+    arrays, a = geometry.arrays, state.a.copy()
+    floor = 1e-14 * max(1.0, float(np.abs(state.b).max()))
+    accuracy, limit = max(tol, floor), 200 * len(a) + 20_000
+    if geometry.is_constrained:
+        shape = arrays.mean, arrays.variance, arrays.lower
+        solve_clipped_qp(state.A, state.G, state.b, a, *shape, accuracy, limit)
+    else:
+        shifted = state.b - state.A @ arrays.mean
+        solve_simplex_qp(state.G, shifted, a, accuracy, limit)
+    a /= a.sum()
+    v = a @ state.A
+    idle = np.where(a > 0, 0, state.idle + 1)
+    return state._replace(a=a, v=v, w=geometry.weights(v), idle=idle)
+
+
+def without_idle(state: Cuts, patience: int) -> Cuts:
+    """Drop cuts that carried no weight for more than `patience` epochs; the truth stays."""
+    keep = state.idle <= patience
+    keep[0] = True
+    if keep.all():
+        return state
+    return state._replace(
+        A=state.A[keep],
+        b=state.b[keep],
+        G=np.ascontiguousarray(state.G[np.ix_(keep, keep)]),
+        a=state.a[keep],
+        idle=state.idle[keep],
+    )

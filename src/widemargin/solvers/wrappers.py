@@ -1,0 +1,161 @@
+"""Wrappers of a solver: caching, growing subsets, averaging. None of them is a flag in a loop.
+
+Cached        recombines kept planes without inference between exact sweeps (Vedaldi, "caching")
+Incremental   begins on a small random subset that grows (Vedaldi, "incremental training")
+Averaged      the weighted average of the iterates (Lacoste-Julien et al. 2013, section 4)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..oracle import Recalled, Remembering, Restricted
+from ..planes import compact
+from .block_frank_wolfe import BlockFrankWolfe
+from .one_slack import OneSlack
+from .protocol import Bound
+
+
+class WrappedState(NamedTuple):
+    inner: Any
+    memory: Any
+    w: np.ndarray
+    v: np.ndarray
+    linear: float
+
+
+@dataclass(frozen=True)
+class Cached:
+    """Sweeps over kept planes between the exact ones, as long as they pay.
+
+    A cached sweep costs no inference. It is repeated while it raises the dual objective by at
+    least `worth` of what the first one raised it by.
+
+    Parameters
+    ----------
+    solver : a solver
+    preventive : int
+        Further highly violated outputs kept at each exact call.
+    max_sweeps : int
+        Cached sweeps between two exact ones at most.
+    worth : float
+    patience : int
+        Exact sweeps after which a plane that was never best is forgotten.
+    """
+
+    solver: Any = field(default_factory=OneSlack)
+    preventive: int = 0
+    max_sweeps: int = 50
+    worth: float = 0.02
+    patience: int = 50
+
+    def init(self, oracle, geometry, start=None) -> WrappedState:
+        """An empty memory."""
+        memory = Remembering(oracle, geometry.arrays, self.preventive)
+        return self.wrapped(self.solver.init(memory, geometry, start), memory)
+
+    def epoch(self, oracle, geometry, state: WrappedState, rng):
+        """One exact epoch, then cached ones."""
+        memory = state.memory
+        if memory.oracle is not oracle:  # the subset has grown
+            memory.oracle = oracle
+        inner, bound = self.solver.epoch(memory, geometry, state.inner, rng)
+        recalled = Recalled(memory)
+        value = geometry.dual(self.solver.linear(inner), inner.v)
+        first = None
+        for _ in range(self.max_sweeps):
+            memory.tally.check_time()
+            inner, _ = self.solver.epoch(recalled, geometry, inner, rng)
+            now = geometry.dual(self.solver.linear(inner), inner.v)
+            gain, value = now - value, max(now, value)
+            first = gain if first is None else first
+            if gain <= self.worth * max(first, 0.0):
+                break
+        compact(memory.planes, self.patience)
+        return self.wrapped(inner, memory), bound
+
+    def wrapped(self, inner, memory) -> WrappedState:
+        return WrappedState(inner, memory, inner.w, inner.v, self.solver.linear(inner))
+
+    def linear(self, state: WrappedState) -> float:
+        """l(alpha) of the wrapped solver."""
+        return state.linear
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """Epochs on a random subset that grows until it is the whole data set.
+
+    Parameters
+    ----------
+    solver : a solver
+    start : float
+        Share of the examples at the beginning.
+    growth : float
+        Factor by which the subset grows.
+    epochs : int
+        Epochs on each subset.
+    """
+
+    solver: Any = field(default_factory=OneSlack)
+    start: float = 0.1
+    growth: float = 2.0
+    epochs: int = 3
+
+    def init(self, oracle, geometry, start=None) -> WrappedState:
+        """The wrapped solver's state; the subset is chosen at the first epoch."""
+        return self.wrapped(self.solver.init(oracle, geometry, start), (0, None))
+
+    def epoch(self, oracle, geometry, state: WrappedState, rng):
+        """An epoch on the current subset."""
+        count, order = state.memory
+        order = rng.permutation(oracle.examples) if order is None else order
+        share = min(1.0, self.start * self.growth ** min(count // self.epochs, 64))
+        subset = oracle
+        if share < 1.0:
+            size = max(1, int(np.ceil(share * len(order))))
+            subset = Restricted(oracle, np.sort(order[:size]))
+        inner, bound = self.solver.epoch(subset, geometry, state.inner, rng)
+        if share < 1.0:
+            bound = Bound(np.inf)  # nothing is known of the rest
+        return self.wrapped(inner, (count + 1, order)), bound
+
+    def wrapped(self, inner, memory) -> WrappedState:
+        return WrappedState(inner, memory, inner.w, inner.v, self.solver.linear(inner))
+
+    def linear(self, state: WrappedState) -> float:
+        """l(alpha) of the wrapped solver."""
+        return state.linear
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """The average of the iterates with weights 1, 2, 3, ...; its dual is that of the averaged alpha.
+
+    Parameters
+    ----------
+    solver : a solver
+    """
+
+    solver: Any = field(default_factory=BlockFrankWolfe)
+
+    def init(self, oracle, geometry, start=None) -> WrappedState:
+        """No average yet."""
+        inner = self.solver.init(oracle, geometry, start)
+        return WrappedState(inner, 0, inner.w, inner.v, self.solver.linear(inner))
+
+    def epoch(self, oracle, geometry, state: WrappedState, rng):
+        """An epoch, then average <- (1 - rho) average + rho iterate, rho = 2 / (k + 1)."""
+        inner, bound = self.solver.epoch(oracle, geometry, state.inner, rng)
+        k = state.memory + 1
+        rho = 2.0 / (k + 1)
+        v = (1 - rho) * state.v + rho * inner.v
+        linear = (1 - rho) * state.linear + rho * self.solver.linear(inner)
+        return WrappedState(inner, k, geometry.weights(v), v, linear), Bound(bound.hinge)
+
+    def linear(self, state: WrappedState) -> float:
+        """l of the averaged alpha."""
+        return state.linear
