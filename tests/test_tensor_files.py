@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from widemargin import persistence
-from widemargin.persistence import ModelFileError, read_arrays, write_arrays
+from widemargin import tensorfile
+from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
 
 DTYPES = ["<f8", ">f8", "<f4", "<i8", ">i8", "<i4", "<u8", "<u4", "u1", "i1", "?"]
 HEADER = {"kind": "test", "C": 0.1, "classes": ["a", "é"], "nested": {"n": None, "flag": True}}
@@ -343,7 +343,7 @@ def test_interrupted_write_leaves_the_old_file(written, monkeypatch, step, error
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(persistence.os, step, fail)
+        patch.setattr(tensorfile.os, step, fail)
         with pytest.raises(type(error)):
             write_arrays(written, {"coef": np.ones(1000)}, {})
     assert written.read_bytes() == before
@@ -354,7 +354,7 @@ def test_failed_first_write_leaves_nothing(path, monkeypatch):
     def fail(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr(persistence.os, "fsync", fail)
+    monkeypatch.setattr(tensorfile.os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_arrays(path, example_arrays(), HEADER)
     assert os.listdir(path.parent) == []

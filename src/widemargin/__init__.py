@@ -1,1 +1,83 @@
-"""Structural support vector machines."""
+"""Max-margin structured prediction: structural SVMs with a certificate.
+
+    >>> from widemargin import SVMClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVMClassifier(random_state=0).fit(X, y)
+    >>> model.certificate_.gap <= 1e-3
+    True
+
+Importing the package compiles nothing and does not load Numba; the names below do.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .checking import check_problem
+    from .displays import ConvergenceDisplay
+    from .estimators import StructuredSVM, SVMClassifier, SVMRegressor
+    from .persistence import load
+    from .problem import Plane, Problem
+    from .run import Certificate
+    from .stopping import Gap, OracleCalls, Passes, Seconds, Validation
+
+_HOMES = {
+    "SVMClassifier": "estimators",
+    "SVMRegressor": "estimators",
+    "StructuredSVM": "estimators",
+    "check_problem": "checking",
+    "load": "persistence",
+    "ConvergenceDisplay": "displays",
+    "Plane": "problem",
+    "Problem": "problem",
+    "Certificate": "run",
+    "Gap": "stopping",
+    "Passes": "stopping",
+    "Seconds": "stopping",
+    "OracleCalls": "stopping",
+    "Validation": "stopping",
+}
+_MODULES = {
+    "checking",
+    "datasets",
+    "displays",
+    "estimators",
+    "losses",
+    "persistence",
+    "problems",
+    "run",
+    "solvers",
+    "stopping",
+}
+
+__all__ = [
+    "Certificate",
+    "ConvergenceDisplay",
+    "Gap",
+    "OracleCalls",
+    "Passes",
+    "Plane",
+    "Problem",
+    "SVMClassifier",
+    "SVMRegressor",
+    "Seconds",
+    "StructuredSVM",
+    "Validation",
+    "check_problem",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})

@@ -1,413 +1,188 @@
-"""Model files: named arrays and one JSON header in the safetensors format.
+"""Saving and loading models: named arrays and a JSON header, never code.
 
-A file is laid out as
-
-    8 bytes         length N of the directory, little-endian
-    N bytes         JSON directory: name -> dtype, shape, data_offsets
-    the rest        the arrays, raw, little-endian, C order, without gaps
-
-The directory's ``__metadata__["widemargin"]`` is a JSON string with the keys
-``format_version``, ``sha256`` and ``header``. The checksum covers names,
-dtypes, shapes, header and array bytes, but not their order in the file: another
-tool may write the file again and it stays valid, while a changed value is
-noticed. Reading runs no code from the file.
+A file holds the fitted arrays and the constructor's parameters. What cannot be written as numbers,
+strings, lists and dicts is kept by what it amounts to: a loss object as its matrix, a solver as its
+name and fields. The problem of a `StructuredSVM` is the caller's code and must be given again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import math
-import os
-import secrets
-import stat
-from collections.abc import Iterator, Mapping
-from io import BufferedReader
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+import dataclasses
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "read_arrays", "write_arrays"]
+from .tensorfile import ModelFileError, read_arrays, write_arrays
 
-FORMAT_VERSION = 1
-MAX_DIRECTORY_BYTES = 100_000_000
-
-_METADATA = "__metadata__"
-_OWN_KEY = "widemargin"
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "U64": np.dtype("<u8"),
-    "U32": np.dtype("<u4"),
-    "I8": np.dtype("i1"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
-}
-_CODES = {(dtype.kind, dtype.itemsize): code for code, dtype in _DTYPES.items()}
+#: Estimators that a file may name.
+KNOWN = ("SVMClassifier", "SVMRegressor", "StructuredSVM")
+FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_")
 
 
-class ModelFileError(ValueError):
-    """A model file is missing, damaged, altered, foreign or too new.
+class Saving:
+    """`save(path)` for estimators."""
 
-    Examples
-    --------
-    >>> read_arrays("no-such-file.safetensors")
-    Traceback (most recent call last):
-    ...
-    widemargin.persistence.ModelFileError: no-such-file.safetensors: there is no such file
-    """
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to `path`, whole or not at all.
 
-
-class _Entry(NamedTuple):
-    """Where one array lies in the data part of the file."""
-
-    name: str
-    code: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
+        Parameters
+        ----------
+        path : str or Path
+            The file; an old one is replaced.
+        """
+        save(self, path)
 
 
-# Writing
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted estimator; see the head of this file."""
+    from sklearn.utils.validation import check_is_fitted
+
+    from . import __version__
+
+    check_is_fitted(model)
+    arrays: dict[str, np.ndarray] = {}
+    attributes: dict[str, Any] = {}
+    for name in FITTED:
+        value = getattr(model, name, None)
+        if value is not None:
+            attributes[name] = stored(value, name, arrays)
+    for name, column in model.history_.columns.items():
+        arrays[f"history.{name}"] = column
+    for name in ("n_features_in_", "feature_names_in_"):
+        if getattr(model, name, None) is not None:
+            attributes[name] = stored(getattr(model, name), name, arrays)
+    params = {}
+    for name, value in model.get_params(deep=False).items():
+        if name == "loss" and not isinstance(value, str):
+            value = model.loss_matrix_
+        params[name] = stored_parameter(name, value, arrays)
+    header = {
+        "estimator": type(model).__name__,
+        "widemargin": __version__,
+        "params": params,
+        "attributes": attributes,
+        "certificate": dataclasses.asdict(model.certificate_),
+        "solver": stored_parameter("solver", model.solver_, arrays),
+        "stopped_by": model.stopped_by_,
+    }
+    write_arrays(path, arrays, header)
 
 
-def write_arrays(
-    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]
-) -> None:
-    """Write arrays and a JSON header to a file, all of it or nothing.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. An old file of this name keeps its permissions, and stays as
-        it is if anything goes wrong.
-    arrays : mapping of str to ndarray
-        Of float64, float32, int64, int32, uint64, uint32, int8, uint8 or bool.
-    header : mapping
-        What JSON can hold: strings as keys, no NaN or infinity.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.safetensors")
-    ...     write_arrays(path, {"coef": np.array([1.0, 2.0])}, {"C": 0.5})
-    ...     arrays, header = read_arrays(path)
-    >>> arrays, header
-    ({'coef': array([1., 2.])}, {'C': 0.5})
-    """
-    stored = {name: _storable(name, array) for name, array in arrays.items()}
-    own = _dump_own(stored, header)
-
-    # Wide types first keeps every array aligned in the file.
-    order = sorted(stored, key=lambda name: (-stored[name].itemsize, name))
-    directory: dict[str, Any] = {_METADATA: {_OWN_KEY: own}}
-    begin = 0
-    for name in order:
-        array = stored[name]
-        end = begin + array.nbytes
-        directory[name] = {
-            "dtype": _code(array.dtype),
-            "shape": list(array.shape),
-            "data_offsets": [begin, end],
-        }
-        begin = end
-    text = json.dumps(directory, separators=(",", ":")).encode("ascii")
-    text += b" " * (-len(text) % 8)
-    if len(text) > MAX_DIRECTORY_BYTES:
-        raise ValueError(
-            f"names and header take {len(text)} bytes, more than {MAX_DIRECTORY_BYTES}; "
-            "store large values as arrays"
-        )
-
-    with _replacing(os.path.realpath(path)) as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        for name in order:
-            file.write(_raw_bytes(stored[name]).data)
-
-
-def _code(dtype: np.dtype[Any]) -> str:
-    """Name of a dtype in the file; KeyError for those that are not stored."""
-    return _CODES[dtype.kind, dtype.itemsize]
-
-
-def _storable(name: object, array: object) -> np.ndarray:
-    """The array as it lies in the file: little-endian and C-contiguous."""
-    if not isinstance(name, str) or name == _METADATA:
-        raise TypeError(f"{name!r} cannot be the name of an array")
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError(f"{name!r} cannot be the name of an array: not valid Unicode") from None
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name!r} must be an array, not {type(array).__name__}")
-    try:
-        code = _code(array.dtype)
-    except KeyError:
-        raise TypeError(
-            f"array {name!r} has dtype {array.dtype}; model files hold "
-            f"{', '.join(str(dtype) for dtype in _DTYPES.values())}"
-        ) from None
-    return np.asarray(array, dtype=_DTYPES[code], order="C")
-
-
-def _dump_own(stored: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> str:
-    """Our JSON string: format version, checksum and the caller's header."""
-    _refuse_non_string_keys(header)
-    # Tuples become lists here, so that the checksum sees what a reader sees.
-    plain = json.loads(json.dumps(dict(header), allow_nan=False))
-    own = {"format_version": FORMAT_VERSION, "sha256": _checksum(stored, plain), "header": plain}
-    return json.dumps(own, allow_nan=False, separators=(",", ":"))
-
-
-def _refuse_non_string_keys(value: object) -> None:
-    """JSON would turn the key 1 into "1" without a word."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"header keys must be strings, not {key!r}")
-            _refuse_non_string_keys(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _refuse_non_string_keys(item)
-
-
-def _raw_bytes(array: np.ndarray) -> np.ndarray:
-    """The bytes of a C-contiguous array, as a flat view."""
-    return array.reshape(-1).view(np.uint8)
-
-
-def _checksum(arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> str:
-    """SHA-256 of header, names, dtypes, shapes and values, in order of the names."""
-    names = sorted(arrays)
-    summary = [
-        FORMAT_VERSION,
-        header,
-        [[name, _code(arrays[name].dtype), list(arrays[name].shape)] for name in names],
-    ]
-    digest = hashlib.sha256(json.dumps(summary, sort_keys=True, allow_nan=False).encode("ascii"))
-    for name in names:
-        digest.update(_raw_bytes(arrays[name]).data)
-    return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def _replacing(path: str) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` only once it is whole and on disk."""
-    mode = None
-    if os.path.exists(path):
-        if not os.access(path, os.W_OK):
-            raise PermissionError(f"{path} is read-only; it was left as it is")
-        mode = stat.S_IMODE(os.stat(path).st_mode)
-    folder = os.path.dirname(path)
-    part = os.path.join(folder, f".widemargin-{secrets.token_hex(8)}.part")
-    # Not `tempfile`: its files are private, a model gets the usual permissions.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(part, flags, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(part, mode)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name itself durable, where the system lets a folder be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-# Reading
-
-
-def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what `write_arrays` wrote, checking every byte that matters.
+def load(path: str | Path, *, problem: Any = None) -> Any:
+    """Read a model that `save` wrote. No code in the file is ever run.
 
     Parameters
     ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Fresh writable arrays.
-    header : dict
-        The header given to `write_arrays`.
+    path : str or Path
+    problem : Problem, optional
+        For a `StructuredSVM`: the problem it was trained for.
 
     Raises
     ------
     ModelFileError
-        If the file is not a whole, unaltered model file of a known version;
-        the text names the path and the reason.
+        When the file is not a whole, unaltered model.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> from widemargin import SVMRegressor
+    >>> path = os.path.join(tempfile.mkdtemp(), "line.model")
+    >>> SVMRegressor().fit([[0.0], [1.0]], [0.0, 1.0]).save(path)
+    >>> load(path).predict([[1.0]]).shape
+    (1,)
     """
-    label = os.fspath(path)
+    from .history import History
+    from .run import Certificate
+
+    arrays, header = read_arrays(path)
+    name = header.get("estimator")
+    if name not in KNOWN:
+        raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {list(KNOWN)}.")
     try:
-        with open(path, "rb") as file:
-            return _read(file)
-    except _Refused as error:
-        raise ModelFileError(f"{label}: {error}") from error.__cause__
-    except FileNotFoundError:
-        raise ModelFileError(f"{label}: there is no such file") from None
-    except OSError as error:
-        raise ModelFileError(f"{label}: cannot be read ({error.strerror})") from error
-
-
-class _Refused(Exception):
-    """Why a file is refused; `read_arrays` adds the path."""
-
-
-def _read(file: BufferedReader) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    size = os.fstat(file.fileno()).st_size
-    directory, data_size = _read_directory(file, size)
-    own = _own_metadata(directory)
-    entries = [_entry(name, value) for name, value in directory.items() if name != _METADATA]
-    entries.sort(key=lambda entry: (entry.begin, entry.end))
-    _check_layout(entries, data_size)
-
-    arrays = {}
-    for entry in entries:
-        arrays[entry.name] = _read_array(file, entry)
-    if own["sha256"] != _checksum(arrays, own["header"]):
-        raise _Refused("the contents do not match their checksum; the file was altered")
-    native = {name: a.astype(a.dtype.newbyteorder("="), copy=False) for name, a in arrays.items()}
-    return native, own["header"]
-
-
-def _read_directory(file: BufferedReader, size: int) -> tuple[dict[str, Any], int]:
-    """The JSON directory and the number of bytes that follow it."""
-    if size == 0:
-        raise _Refused("the file is empty")
-    if size < 8:
-        raise _Refused(f"the file is truncated: {size} bytes")
-    length = int.from_bytes(file.read(8), "little")
-    if length > MAX_DIRECTORY_BYTES:
-        raise _Refused("this is not a model file (its directory would be absurdly long)")
-    if length > size - 8:
-        raise _Refused(
-            f"the file is truncated or foreign: a directory of {length} bytes "
-            f"in a file of {size} bytes"
+        kind = getattr(import_module("widemargin.estimators"), name)
+        params = {k: restored(v, arrays) for k, v in header["params"].items()}
+        if name == "StructuredSVM":
+            if problem is None:
+                raise ValueError(
+                    f"{path}: a StructuredSVM's problem is code and is not in the file; "
+                    "pass it: load(path, problem=...)."
+                )
+            params["problem"] = problem
+        model = kind(**params)
+        for attribute, value in header["attributes"].items():
+            setattr(model, attribute, restored(value, arrays))
+        columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
+        model.history_ = History(columns)
+        model.certificate_ = Certificate(**header["certificate"])
+        model.solver_ = restored(header["solver"], arrays)
+        model.stopped_by_ = header["stopped_by"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
+    if name == "StructuredSVM" and model.coef_.shape != (int(problem.n_features),):
+        raise ValueError(
+            f"{path}: the model has {model.coef_.size} weights, the problem given has "
+            f"{problem.n_features}."
         )
-    text = file.read(length)
-    if len(text) != length:
-        raise _Refused("the file is truncated: it shrank while it was read")
-    if not text.startswith(b"{"):
-        raise _Refused("this is not a model file (no JSON directory)")
-    return _parse_json(text, "directory"), size - 8 - length
+    return model
 
 
-def _own_metadata(directory: dict[str, Any]) -> dict[str, Any]:
-    """Our part of the metadata, of a version that this library knows."""
-    metadata = directory.get(_METADATA)
-    own_text = metadata.get(_OWN_KEY) if isinstance(metadata, dict) else None
-    if not isinstance(own_text, str):
-        raise _Refused("this safetensors file was not written by widemargin")
-    own = _parse_json(own_text, "header")
-    version = own.get("format_version")
-    if type(version) is not int or version < 1:
-        raise _Refused("the header has no valid format_version")
-    if version > FORMAT_VERSION:
-        raise _Refused(
-            f"the file has format {version}, this widemargin reads up to {FORMAT_VERSION}; "
-            "upgrade widemargin to read it"
-        )
-    if set(own) != {"format_version", "sha256", "header"} or not isinstance(own["header"], dict):
-        raise _Refused("the header is incomplete or has unknown keys")
-    return own
+def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """A JSON value, or a reference to an array that is written beside it."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "biuf" and value.dtype != np.float16:
+            arrays[name] = np.ascontiguousarray(value)
+            return {"array": name}
+        return {"list": [plain(item, name) for item in value.tolist()]}
+    return plain(value, name)
 
 
-def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:
-    """A JSON object, refusing repeated keys and numbers that are not finite."""
+def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A constructor parameter."""
+    if name in ("problem", "stop"):  # code
+        return None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            f.name: stored_parameter(f.name, getattr(value, f.name), arrays)
+            for f in dataclasses.fields(value)
+        }
+        return {"solver": type(value).__name__, "fields": fields}
+    if isinstance(value, dict):
+        return {"pairs": [[plain(k, name), plain(v, name)] for k, v in value.items()]}
+    if isinstance(value, tuple):
+        parts = enumerate(value)
+        return {"tuple": [stored(v, f"param.{name}.{k}", arrays) for k, v in parts]}
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return None
+    return stored(np.asarray(value) if isinstance(value, list) else value, f"param.{name}", arrays)
 
-    def refuse_constant(constant: str) -> NoReturn:
-        raise _Refused(f"the {what} holds {constant}, which is not JSON")
 
-    def finite(number: str) -> float:
-        value = float(number)
-        if not math.isfinite(value):
-            raise _Refused(f"the {what} holds a number that is not finite")
+def plain(value: Any, name: str) -> Any:
+    """A number, string, bool or None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
         return value
+    raise TypeError(f"{name}: {value!r} of type {type(value).__name__} cannot be saved.")
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) != len(pairs):
-            raise _Refused(f"the {what} has a key twice")
-        return result
 
-    try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8")
-        value = json.loads(
-            text, parse_constant=refuse_constant, parse_float=finite, object_pairs_hook=unique
-        )
-    except (ValueError, RecursionError) as error:
-        raise _Refused(f"the {what} is not valid JSON") from error
+def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The inverse of `stored` and `stored_parameter`."""
     if not isinstance(value, dict):
-        raise _Refused(f"the {what} is not a JSON object")
-    return value
-
-
-def _entry(name: str, value: object) -> _Entry:
-    """One line of the directory, checked on its own."""
-    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
-        raise _Refused(f"array {name!r} needs exactly dtype, shape and data_offsets")
-    code, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
-    if not isinstance(code, str) or code not in _DTYPES:
-        raise _Refused(f"array {name!r} has the unknown dtype {code!r}")
-    if not _are_counts(shape):
-        raise _Refused(f"array {name!r} has an invalid shape")
-    if not _are_counts(offsets) or len(offsets) != 2:
-        raise _Refused(f"array {name!r} has invalid data_offsets")
-    begin, end = offsets
-    if end - begin != math.prod(shape) * _DTYPES[code].itemsize:
-        raise _Refused(f"array {name!r} has a shape that does not fit its {end - begin} bytes")
-    return _Entry(name, code, tuple(shape), begin, end)
-
-
-def _are_counts(values: object) -> bool:
-    """Whether this is a list of non-negative integers (`True` is not one)."""
-    return isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)
-
-
-def _check_layout(entries: list[_Entry], data_size: int) -> None:
-    """The arrays, sorted by place, must tile the data part."""
-    place = 0
-    for entry in entries:
-        if entry.end > data_size:
-            raise _Refused(f"the file is truncated: array {entry.name!r} runs past its end")
-        if entry.begin < place:
-            raise _Refused(f"array {entry.name!r} overlaps another one")
-        if entry.begin > place:
-            raise _Refused(f"there is a hole before array {entry.name!r}")
-        place = entry.end
-    if place != data_size:
-        raise _Refused(f"{data_size - place} bytes follow the last array")
-
-
-def _read_array(file: BufferedReader, entry: _Entry) -> np.ndarray:
-    try:
-        array = np.empty(entry.shape, dtype=_DTYPES[entry.code])
-    except ValueError as error:  # too many axes, or a huge axis beside an empty one
-        raise _Refused(f"array {entry.name!r} has a shape that NumPy cannot hold") from error
-    raw = _raw_bytes(array)
-    if file.readinto(raw.data) != raw.size:
-        raise _Refused("the file is truncated: it shrank while it was read")
-    if entry.code == "BOOL" and raw.size and raw.max() > 1:
-        raise _Refused(f"array {entry.name!r} holds booleans that are neither 0 nor 1")
-    return array
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "list" in value:
+        items = value["list"]
+        strings = all(isinstance(item, str) for item in items)
+        return np.array(items, dtype=str if strings else object)
+    if "tuple" in value:
+        return tuple(restored(item, arrays) for item in value["tuple"])
+    if "pairs" in value:
+        return {key: item for key, item in value["pairs"]}
+    solvers = import_module("widemargin.solvers")
+    if value["solver"] not in solvers.__all__:
+        raise KeyError(f"unknown solver {value['solver']}")
+    fields = {key: restored(item, arrays) for key, item in value["fields"].items()}
+    return getattr(solvers, value["solver"])(**fields)

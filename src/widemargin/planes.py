@@ -85,8 +85,8 @@ def grow(planes: Planes, count: int) -> Planes:
     return larger
 
 
-def seeded_state(oracle, geometry, start: np.ndarray | None = None, rounds: int = 4) -> DualState:
-    """All mass on the truths; the planes most violated at the weights `start` are stored."""
+def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
+    """All mass on the truths; the planes most violated at `start.w` are stored."""
     n, d = oracle.n_examples, oracle.n_features
     v = np.zeros(d)
     state = DualState(
@@ -105,7 +105,7 @@ def seeded_state(oracle, geometry, start: np.ndarray | None = None, rounds: int 
     )
     if start is None:
         return state
-    return oracle.sweep(collect, state, np.ascontiguousarray(start), oracle.examples, grow_state)
+    return oracle.sweep(collect, state, np.ascontiguousarray(start.w), oracle.examples, grow_state)
 
 
 def grow_state(state: DualState) -> DualState:

@@ -123,7 +123,7 @@ def iterate(
     rng: np.random.Generator,
     stop: Rule,
     train_loss: Callable[[np.ndarray], float] | None = None,
-    start: np.ndarray | None = None,
+    start: Any = None,
     state: Any = None,
 ) -> Iterator[Progress]:
     """Run epochs until `stop` fires; the last progress carries the certificate.
@@ -137,8 +137,8 @@ def iterate(
     stop : Rule
     train_loss : callable, optional
         Mean loss of the predictions of given weights, for the history.
-    start : array (d,), optional
-        Weights whose planes are a good start.
+    start : solvers.Start, optional
+        Weights and dual variables to begin from.
     state : optional
         State of an earlier run over the same oracle: goes on from there.
     """

@@ -52,7 +52,7 @@ class Binary:
         score = np.append(x, self.bias)[: self.n_features] @ w
         if y_true is not None:
             score -= loss_scale * float(y_true)
-        return 1.0 if score >= 0 else -1.0
+        return 1.0 if score > 0 else -1.0
 
     def pack(self, X, Y) -> BoxRows:
         """Rows and signed margins."""

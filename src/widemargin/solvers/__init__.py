@@ -7,7 +7,7 @@ from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
 from .n_slack import NSlack
 from .one_slack import OneSlack
-from .protocol import Bound, Solver
+from .protocol import Bound, Solver, Start
 from .proximal_newton import ProximalNewton
 from .wrappers import Averaged, Cached, Incremental
 
@@ -32,4 +32,5 @@ __all__ = [
     "OneSlack",
     "ProximalNewton",
     "Solver",
+    "Start",
 ]

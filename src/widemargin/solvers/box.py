@@ -18,7 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..rows import axpy, dot, n_weights, square_norm
-from .protocol import Bound
+from .protocol import Bound, Start
 
 ONE = np.uint64(1)
 
@@ -36,8 +36,8 @@ class BoxState(NamedTuple):
         return self.v
 
 
-def init(oracle) -> BoxState:
-    """beta = 0, but a row of zeros takes its best value at once: nothing else will move it."""
+def init(oracle, start: Start | None = None) -> BoxState:
+    """beta = 0, or that of an earlier fit clipped to the boxes of this one."""
     n = oracle.n_examples
     state = BoxState(
         np.zeros(n),
@@ -47,14 +47,9 @@ def init(oracle) -> BoxState:
         np.array([n]),
         np.array([np.inf]),
     )
-    return state
-
-
-def restarted(oracle, beta: np.ndarray) -> BoxState:
-    """A state from dual variables of an earlier fit, clipped to the boxes of this one."""
-    state = init(oracle)
-    state.beta[:] = beta
-    restart(oracle.data, compact_cost(oracle), state)
+    if start is not None and start.beta is not None and start.beta.shape == (n,):
+        state.beta[:] = start.beta
+        restart(oracle.data, compact_cost(oracle), state)
     return state
 
 

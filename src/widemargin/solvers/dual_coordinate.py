@@ -58,7 +58,7 @@ class DualCoordinate:
         """All mass on the truths."""
         fused = fused_loop(oracle, geometry)
         if fused is not None:
-            return fused.init(oracle)
+            return fused.init(oracle, start)
         return seeded_state(oracle, geometry, start, self.rounds)
 
     def epoch(self, oracle, geometry, state, rng):

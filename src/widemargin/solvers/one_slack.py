@@ -55,10 +55,10 @@ class OneSlack:
     tol: float = 0.01
 
     def init(self, oracle, geometry, start=None) -> Cuts:
-        """The cut of the truths; the first sweep is made at `start` where it is given."""
+        """The cut of the truths; the first sweep is made at `start.w` where it is given."""
         d = oracle.n_features
         v = np.zeros(d)
-        w = geometry.weights(v) if start is None else np.array(start, float)
+        w = geometry.weights(v) if start is None else np.array(start.w, float)
         one = np.ones(1)
         return Cuts(np.zeros((1, d)), np.zeros(1), np.zeros((1, 1)), one, np.zeros(1, int), v, w)
 

@@ -22,10 +22,17 @@ class Bound(NamedTuple):
     w: np.ndarray | None = None
 
 
+class Start(NamedTuple):
+    """Where to begin: weights, and the dual variables per example where the layout has them."""
+
+    w: np.ndarray
+    beta: np.ndarray | None = None
+
+
 class Solver(Protocol):
     """See the head of this file."""
 
-    def init(self, oracle, geometry, start: np.ndarray | None = None) -> Any: ...
+    def init(self, oracle, geometry, start: Start | None = None) -> Any: ...
 
     def epoch(self, oracle, geometry, state, rng: np.random.Generator) -> tuple[Any, Bound]: ...
 

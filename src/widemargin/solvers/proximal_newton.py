@@ -72,7 +72,7 @@ class ProximalNewton:
                 "proximal_newton solves binary classification and regression without prior, "
                 "non-negativity or slack rescaling. Use 'dual_coordinate' here."
             )
-        state = box.init(oracle)
+        state = box.init(oracle, start)
         coordinate, rng = DualCoordinate(shrink=False), np.random.default_rng(0)
         for _ in range(self.warm_passes):
             box.epoch(coordinate, oracle, state, rng)

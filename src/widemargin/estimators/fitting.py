@@ -1,0 +1,283 @@
+"""What every estimator does between checked data and fitted attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from ..geometry import Geometry
+from ..layouts import BoxRows
+from ..callbacks import SklearnCallbacks
+from ..oracle import CompiledOracle, make_oracle
+from ..run import Progress, iterate
+from ..solvers import NAMES, Cached, DualCoordinate, OneSlack, ProximalNewton, Start
+from ..solvers.dual_coordinate import fused_loop
+from ..stopping import Gap, Passes, Rule, Seconds
+
+#: Newton steps pay up to this many features, and this many non-zeros per row.
+NEWTON_FEATURES, NEWTON_ROW = 1000, 300
+#: An oracle call slower than this is worth a cache of planes.
+SLOW_CALL = 1e-5
+
+
+class SolverParameters:
+    """`solver__x` in `get_params` and `set_params`: a frozen solver is replaced, not altered."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; with `deep` also those of a solver instance, as `solver__x`."""
+        params = super().get_params(deep=deep)  # type: ignore[misc]
+        if deep and dataclasses.is_dataclass(params["solver"]):
+            params.update(solver_params(params["solver"], "solver"))
+        return params
+
+    def set_params(self, **params):
+        """Set parameters; `solver__x=...` puts a changed solver in place of the old one."""
+        nested = {key: params.pop(key) for key in list(params) if key.startswith("solver__")}
+        super().set_params(**params)  # type: ignore[misc]
+        for key, value in nested.items():
+            self.solver = with_param(named_solver(self.solver), key.split("__")[1:], value)
+        return self
+
+
+def solver_params(solver: Any, prefix: str) -> dict[str, Any]:
+    """Fields of a solver, and of the solver inside a wrapper."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(solver):
+        value = getattr(solver, field.name)
+        found[f"{prefix}__{field.name}"] = value
+        if dataclasses.is_dataclass(value):
+            found.update(solver_params(value, f"{prefix}__{field.name}"))
+    return found
+
+
+def with_param(solver: Any, path: list[str], value: Any) -> Any:
+    """A copy of the solver with one field changed."""
+    known = [field.name for field in dataclasses.fields(solver)]
+    if path[0] not in known:
+        raise ValueError(f"{type(solver).__name__} has no parameter {path[0]!r}; it has {known}.")
+    if len(path) > 1:
+        value = with_param(getattr(solver, path[0]), path[1:], value)
+    return dataclasses.replace(solver, **{path[0]: value})
+
+
+def named_solver(solver: Any) -> Any:
+    """A solver instance from an instance or a name."""
+    if isinstance(solver, str):
+        if solver == "auto":
+            raise ValueError("solver='auto' has no parameters; name a solver before solver__...")
+        if solver not in NAMES:
+            raise ValueError(f"solver is {solver!r}; known are 'auto', {', '.join(map(repr, NAMES))}.")
+        return NAMES[solver]()
+    if isinstance(solver, type) or not dataclasses.is_dataclass(solver):
+        raise TypeError(f"solver must be a name or a solver instance, got {solver!r}.")
+    return solver
+
+
+def pick_solver(oracle, geometry: Geometry) -> Any:
+    """What "auto" means, by the layout of the data or by the measured cost of an oracle call."""
+    if fused_loop(oracle, geometry) is not None:
+        if isinstance(oracle.data, BoxRows):
+            rows = oracle.data.rows
+            per_row = rows.values.size / max(1, oracle.n_examples)
+            if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
+                return ProximalNewton()
+        return DualCoordinate()
+    if seconds_per_call(oracle, geometry) < SLOW_CALL:
+        return DualCoordinate()
+    return Cached(OneSlack())
+
+
+def seconds_per_call(oracle, geometry: Geometry) -> float:
+    """Time of an oracle call, over at most 20 examples and a tenth of a second."""
+    w = geometry.weights(np.zeros(oracle.n_features))
+    sample = np.linspace(0, oracle.n_examples - 1, min(20, oracle.n_examples)).astype(int)
+    oracle.find(int(sample[0]), w)  # compile, warm up
+    before, calls = time.perf_counter(), 0
+    for i in sample:
+        oracle.find(int(i), w)
+        calls += 1
+        if time.perf_counter() - before > 0.1:
+            break
+    elapsed = time.perf_counter() - before
+    oracle.tally.calls = 0
+    # A call from Python has an overhead that a compiled loop does not have.
+    overhead = 1e-5 if isinstance(oracle, CompiledOracle) else 0.0
+    return elapsed / calls - overhead
+
+
+def check_positive(name: str, value: Any, allow_none: bool = False) -> None:
+    """A finite number above zero."""
+    if value is None and allow_none:
+        return
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool) or not np.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
+
+
+def check_parameters(estimator) -> None:
+    """Numbers that every estimator has, before any work is done."""
+    check_positive("C", estimator.C)
+    check_positive("tol", estimator.tol)
+    check_positive("max_passes", estimator.max_passes, allow_none=True)
+    check_positive("max_seconds", estimator.max_seconds, allow_none=True)
+    if estimator.stop is not None and not isinstance(estimator.stop, Rule):
+        raise TypeError(f"stop must be a rule of widemargin.stopping, got {estimator.stop!r}.")
+    if estimator.solver != "auto":
+        named_solver(estimator.solver)
+
+
+def checked_weights(sample_weight, X) -> np.ndarray | None:
+    """Weights that are finite and not negative, or None."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weights < 0):
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise ValueError(f"sample_weight[{row}] is negative: {weights[row]}.")
+    if not np.any(weights > 0):
+        raise ValueError("All sample weights are zero: there is nothing to learn from.")
+    return weights
+
+
+def fit_linear(estimator, problem, X, y, target, weights, shape, bias, rescaling="margin"):
+    """Fit an estimator with `coef_` of the given shape; returns it."""
+    prior = flat_prior(estimator.prior, shape, bias)
+    geometry = Geometry(problem.n_features, prior, flat_mask(estimator.nonnegative, shape, bias))
+    oracle = make_oracle(problem, X, target, estimator.C, weights, rescaling)
+    return finish_fit(estimator, oracle, geometry, X, y)
+
+
+def finish_fit(estimator, oracle, geometry: Geometry, X, y):
+    """Run the solver under scikit-learn's callbacks and set what was learnt."""
+    rule = SklearnCallbacks(estimator, X, y, estimator._attributes)
+    last = solve(
+        estimator,
+        oracle,
+        geometry,
+        evaluate=estimator._mean_loss,
+        train_loss=lambda w: estimator._mean_loss(X, y, w),
+        rule=rule,
+    )
+    for name, value in estimator._attributes(last.w).items():
+        setattr(estimator, name, value)
+    rule.finish(last.w)
+    return estimator
+
+
+def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None):
+    """Run the estimator's solver on the oracle; sets `solver_`, `certificate_`, `history_`."""
+    auto = isinstance(estimator.solver, str) and estimator.solver == "auto"
+    solver = pick_solver(oracle, geometry) if auto else named_solver(estimator.solver)
+    stop: Rule = Gap(estimator.tol)
+    if estimator.max_passes is not None:
+        stop = stop | Passes(estimator.max_passes)
+    if estimator.max_seconds is not None:
+        stop = stop | Seconds(estimator.max_seconds)
+    for extra in (estimator.stop, rule):
+        if extra is not None:
+            stop = stop | extra
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    rng = np.random.default_rng(seed)
+    start = getattr(estimator, "_start", None) if estimator.warm_start else None
+    if start is not None and start.w.size != oracle.n_features:
+        start = None
+    last = None
+    for last in iterate(
+        solver, oracle, geometry, rng, stop.prepared(evaluate), train_loss, start
+    ):
+        pass
+    assert last is not None
+    estimator.solver_ = solver
+    estimator.certificate_ = last.certificate
+    estimator.history_ = last.history
+    estimator.stopped_by_ = last.stopped_by
+    if estimator.warm_start:
+        estimator._start = Start(last.w, getattr(last.state, "beta", None))
+    warn_unless_converged(estimator, last)
+    return last
+
+
+def warn_unless_converged(estimator, last: Progress) -> None:
+    """Tell of a gap above `tol`, and what to do about it."""
+    assert last.certificate is not None
+    if last.certificate.gap <= estimator.tol:
+        return
+    advice = {
+        "passes": "Increase max_passes",
+        "seconds": "Increase max_seconds",
+        "interrupt": "The fit was interrupted",
+    }.get(last.stopped_by or "", "A stop rule ended the fit")
+    warnings.warn(
+        f"{type(estimator).__name__} stopped by {last.stopped_by} at a relative gap of "
+        f"{last.certificate.gap:.2g}, above tol={estimator.tol:g}: {last.certificate}. "
+        f"{advice}, or accept a larger tol.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def intercept_size(fit_intercept, intercept_scaling) -> float:
+    """Size of the constant feature; 0 for no intercept."""
+    if isinstance(fit_intercept, str) and fit_intercept != "auto":
+        raise ValueError(f"fit_intercept is {fit_intercept!r}; True, False or 'auto' is needed.")
+    check_positive("intercept_scaling", intercept_scaling)
+    return float(intercept_scaling) if fit_intercept else 0.0
+
+
+def flat_prior(prior, shape: tuple[int, int], bias: float):
+    """A prior in the shape of `coef_` as one on the flat weights; the intercept's stays (0, 1)."""
+    if prior is None:
+        return None
+    try:
+        mean, variance = prior
+    except (TypeError, ValueError):
+        raise ValueError("prior must be a pair (mean, variance).") from None
+    outputs, d = shape
+    mean, variance = np.asarray(mean, float), np.asarray(variance, float)
+    place = flat_positions(shape)
+    size = outputs * (d + bool(bias))
+    flat_mean = np.zeros(size)
+    flat_mean[place] = coefficient_shaped("mean", mean, shape)
+    if variance.shape == (outputs * d, outputs * d) and variance.size > 1:
+        full = np.eye(size)
+        full[np.ix_(place, place)] = variance
+        return flat_mean, full
+    flat_variance = np.ones(size)
+    flat_variance[place] = coefficient_shaped("variance", variance, shape)
+    return flat_mean, flat_variance
+
+
+def flat_mask(nonnegative, shape: tuple[int, int], bias: float):
+    """`nonnegative` in the shape of `coef_` as a mask of the flat weights; never the intercept."""
+    mask = np.asarray(nonnegative)
+    if mask.dtype != bool:
+        raise ValueError(f"nonnegative must be True, False or a boolean mask, got {nonnegative!r}.")
+    flat = np.zeros(shape[0] * (shape[1] + bool(bias)), bool)
+    flat[flat_positions(shape)] = coefficient_shaped("mask", mask, shape)
+    return flat
+
+
+def coefficient_shaped(name: str, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Broadcast a number, (d,) or (outputs, d) to the flat coefficients."""
+    if values.shape not in ((), shape, (shape[1],)):
+        raise ValueError(
+            f"{name} has shape {values.shape}; a number, ({shape[1]},) or {shape} is needed "
+            "(the shape of coef_)."
+        )
+    return np.broadcast_to(values, shape).ravel()
+
+
+def flat_positions(shape: tuple[int, int]) -> np.ndarray:
+    """Where coef_.ravel() stands among the flat weights, which are feature-major."""
+    outputs, d = shape
+    output, feature = np.divmod(np.arange(outputs * d), d)
+    return feature * outputs + output
+
+

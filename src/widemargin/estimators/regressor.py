@@ -1,0 +1,133 @@
+"""Epsilon-insensitive linear regression."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..persistence import Saving
+from ..problems import Regression
+from .fitting import (
+    SolverParameters,
+    check_parameters,
+    checked_weights,
+    fit_linear,
+    intercept_size,
+)
+
+
+class SVMRegressor(Saving, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator):
+    """Linear support vector regression.
+
+    Minimises `1/2 |w|^2 + C * sum_i max(0, |y_i - <w, x_i>| - epsilon)`.
+
+    Parameters
+    ----------
+    C : float
+    epsilon : float
+        Errors up to this size cost nothing.
+    solver, tol, fit_intercept, intercept_scaling, prior, nonnegative, max_passes, max_seconds, \
+stop, warm_start, random_state
+        As in `SVMClassifier`. There is no loss between outputs here, so nothing to rescale by.
+
+    Attributes
+    ----------
+    coef_ : array (1, d)
+    intercept_ : array (1,)
+    certificate_ : Certificate
+    history_ : History
+    solver_ : the solver that ran
+
+    Examples
+    --------
+    >>> X = np.arange(10.0)[:, None]
+    >>> model = SVMRegressor(C=10.0, random_state=0).fit(X, 2 * X[:, 0] + 1)
+    >>> bool(abs(model.predict([[20.0]])[0] - 41) < 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        epsilon=0.0,
+        solver="auto",
+        tol=1e-3,
+        fit_intercept="auto",
+        intercept_scaling=1.0,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.C = C
+        self.epsilon = epsilon
+        self.solver = solver
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.prior = prior
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.stop = stop
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to X (n, d), dense or CSR, and real targets y (n,).
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : array (n,)
+        sample_weight : array (n,), optional
+            Factors of C per example.
+        """
+        check_parameters(self)
+        if not np.isfinite(self.epsilon) or self.epsilon < 0:
+            raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}.")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
+            y_numeric=True,
+        )
+        weights = checked_weights(sample_weight, X)
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        problem = Regression(X.shape[1], self.epsilon, bias)
+        return fit_linear(self, problem, X, y, y, weights, (1, X.shape[1]), bias)
+
+    def _attributes(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """`coef_` and `intercept_` from flat weights."""
+        d = self.n_features_in_
+        intercept = float(self.intercept_scaling) * w[d:] if w.size > d else np.zeros(1)
+        return {"coef_": w[None, :d].copy(), "intercept_": intercept, "n_features_in_": d}
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        """Mean distance beyond the tube."""
+        fitted = self._attributes(w)
+        predicted = safe_sparse_dot(X, fitted["coef_"][0]) + fitted["intercept_"]
+        return float(np.maximum(np.abs(np.asarray(y) - predicted) - self.epsilon, 0.0).mean())
+
+    def predict(self, X):
+        """<w, x> + intercept."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return safe_sparse_dot(X, self.coef_[0], dense_output=True) + self.intercept_[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,160 @@
+"""Any problem a user writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from ..geometry import Geometry
+from ..oracle import make_oracle
+from ..persistence import Saving
+from ..problem import GivesPlanes, Problem
+from .fitting import SolverParameters, check_parameters, finish_fit
+
+
+class StructuredSVM(Saving, CallbackSupportMixin, SolverParameters, BaseEstimator):
+    """Structural SVM for a problem given by its three functions.
+
+    Parameters
+    ----------
+    problem : Problem
+        An object with `n_features`, `joint_feature(x, y)`, `loss(y_true, y)` and
+        `decode(x, w, y_true=None, loss_scale=1.0)`. `widemargin.check_problem` tests it.
+    C, solver, rescaling, tol, prior, nonnegative, max_passes, max_seconds, stop, warm_start, \
+random_state
+        As in `SVMClassifier`; prior and mask are flat, (n_features,).
+
+    Attributes
+    ----------
+    coef_ : array (n_features,)
+    certificate_ : Certificate
+    history_ : History
+    solver_ : the solver that ran
+
+    Examples
+    --------
+    Fit the tutorial's cubic through five points:
+
+    >>> from widemargin.problems import RealFunction
+    >>> X, y = [-2.0, -1.0, 0.0, 1.0, 2.0], [0.5, -0.5, 0.5, -0.5, 0.5]
+    >>> model = StructuredSVM(RealFunction(), C=2.0, random_state=0).fit(X, y)
+    >>> bool(model.certificate_.gap <= 1e-3), len(model.predict(X))
+    (True, 5)
+    """
+
+    def __init__(
+        self,
+        problem,
+        *,
+        C=1.0,
+        solver="auto",
+        rescaling="margin",
+        tol=1e-3,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.problem = problem
+        self.C = C
+        self.solver = solver
+        self.rescaling = rescaling
+        self.tol = tol
+        self.prior = prior
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.stop = stop
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to inputs X and truths y, two sequences of equal length.
+
+        Parameters
+        ----------
+        X, y : sequences
+            Anything that the problem's functions take.
+        sample_weight : array (n,), optional
+            Factors of C per example.
+        """
+        check_parameters(self)
+        check_functions(self.problem)
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} examples and y has {len(y)}.")
+        if len(y) == 0:
+            raise ValueError("There are no examples: X and y are empty.")
+        weights = checked_sequence_weights(sample_weight, len(y))
+        geometry = Geometry(int(self.problem.n_features), self.prior, self.nonnegative)
+        oracle = make_oracle(self.problem, X, y, self.C, weights, self.rescaling)
+        return finish_fit(self, oracle, geometry, X, y)
+
+    def predict(self, X) -> list[Any]:
+        """The best output of each input."""
+        check_is_fitted(self)
+        return [self._predict_one(x, self.coef_) for x in X]
+
+    def score(self, X, y) -> float:
+        """Minus the mean loss: larger is better, 0 is perfect."""
+        check_is_fitted(self)
+        return -self._mean_loss(X, y, self.coef_)
+
+    def decision_function(self, X) -> np.ndarray:
+        """The score <w, phi(x, y)> of each prediction."""
+        check_is_fitted(self)
+        if isinstance(self.problem, GivesPlanes):
+            return np.array([self._predict_one(x, self.coef_) for x in X])
+        return np.array([self._score_one(x, self._predict_one(x, self.coef_)) for x in X])
+
+    def _score_one(self, x, y) -> float:
+        phi = self.problem.joint_feature(x, y)
+        if isinstance(phi, tuple):
+            return float(self.coef_[np.asarray(phi[0])] @ np.asarray(phi[1]))
+        return float(np.asarray(phi) @ self.coef_)
+
+    def _predict_one(self, x, w: np.ndarray):
+        if isinstance(self.problem, GivesPlanes):
+            return self.problem.predict(x, w)
+        return self.problem.decode(x, w)
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        losses = (
+            self.problem.loss(true, self._predict_one(x, w)) for x, true in zip(X, y, strict=True)
+        )
+        return float(np.mean(np.fromiter(losses, float, len(y))))
+
+    def _attributes(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        return {"coef_": np.array(w)}
+
+
+def check_functions(problem: Any) -> None:
+    """Tell which function of the problem is missing."""
+    if isinstance(problem, Problem | GivesPlanes) and not isinstance(problem, type):
+        return
+    needed = ("n_features", "joint_feature", "loss", "decode")
+    missing = [name for name in needed if getattr(problem, name, None) is None]
+    raise TypeError(
+        f"{problem!r} is not a problem: it lacks {', '.join(missing) or 'being an instance'}. "
+        "A problem has n_features, joint_feature(x, y), loss(y_true, y) and "
+        "decode(x, w, y_true=None, loss_scale=1.0)."
+    )
+
+
+def checked_sequence_weights(sample_weight, n: int) -> np.ndarray | None:
+    """Weights of examples that need not be arrays."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, float)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}; ({n},) is needed.")
+    if not np.isfinite(weights).all() or np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError("sample_weight must be finite and >= 0, and not all zero.")
+    return weights
