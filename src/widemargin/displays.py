@@ -141,7 +141,9 @@ class ConvergenceDisplay:
             colour = COLOURS[place % len(COLOURS)]
             draw_line(axis, at, primal, exact, place, name)
             axis.plot(at, dual, color=colour, linewidth=1.2)
-            axis.fill_between(at, dual, primal, color=colour, alpha=0.06, linewidth=0)
+            if len(self.histories) == 1:
+                known = {"where": np.isfinite(primal), "linewidth": 0}
+                axis.fill_between(at, dual, primal, color=colour, alpha=0.08, **known)
         if optimum:
             axis.axhline(100.0, color="0.5", linewidth=0.8, zorder=0)
             axis.set_ylim(0.0, 200.0)
@@ -184,7 +186,7 @@ def draw_line(axis, at, values, exact, place, name) -> None:
     beside = guessed | np.append(guessed[1:], False) | np.insert(guessed[:-1], 0, False)
     if beside.any():
         shown = np.where(beside, values, np.nan)
-        axis.plot(at, shown, color=colour, alpha=0.55, linewidth=1.2, linestyle=(0, (4, 2)))
+        axis.plot(at, shown, color=colour, alpha=0.75, linewidth=1.2, linestyle=(0, (4, 2)))
     axis.plot(at, np.where(exact, values, np.nan), color=colour, linewidth=1.6)
     chosen = spread_out(at, np.flatnonzero(exact & np.isfinite(values)))
     style = {"marker": marker, "markersize": 5, "linestyle": "none"}
@@ -207,12 +209,17 @@ def format_percent(value: float, _position: int | None = None) -> str:
 
 def finish_axis(axis, display: ConvergenceDisplay) -> None:
     """Labels, grid, and a logarithmic x where the histories span more than a decade."""
+    from matplotlib.ticker import LogLocator
+
     columns = [history[display.x] for history in display.histories.values()]
     every = np.concatenate(columns)
     positive = every[every > 0]
     if positive.size and positive.max() > 10 * positive.min():
+        steps = (1, 2, 5) if positive.max() < 300 * positive.min() else (1,)
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=steps))
         axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("")
     axis.set_xlabel(X_LABELS[display.x])
     axis.grid(True, which="major", alpha=0.25, linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
@@ -224,17 +231,16 @@ def place_legend(figure, axes, own_figure: bool) -> None:
 
     handles, labels = axes[-1].get_legend_handles_labels()
     dashed = any(line.get_linestyle() == "--" for line in axes[-1].get_lines())
-    for handle in handles:
-        handle.set_linestyle("none")
     keys = [
         Line2D([], [], color=h.get_color(), marker=h.get_marker(), markersize=5, linewidth=1.6)
         for h in handles
     ]
     if dashed:
         keys.append(Line2D([], [], color="0.5", linewidth=1.2, linestyle=(0, (4, 2))))
-        labels.append("estimate between exact points")
+        labels.append("estimates")
     if own_figure:
-        figure.legend(keys, labels, loc="outside lower center", ncols=min(len(keys), 6), frameon=False)
+        across = len(keys) if len(keys) <= 4 else -(-len(keys) // 2)
+        figure.legend(keys, labels, loc="outside lower center", ncols=across, frameon=False)
     else:
         axes[-1].legend(keys, labels, fontsize="small", frameon=False)
 
@@ -266,7 +272,7 @@ class ScoreDisplay:
     --------
     >>> from widemargin.problems import RealFunction
     >>> w = np.array([0.0, 0.5, 0.0, 0.0, 1.0])
-    >>> display = ScoreDisplay.from_weights([w], RealFunction(), resolution=5, plot=False)
+    >>> display = ScoreDisplay.from_weights([w], RealFunction(), x_range=(-2, 2), resolution=5)
     >>> display.functions
     array([[-1. , -0.5,  0. ,  0.5,  1. ]])
     """
@@ -288,11 +294,10 @@ class ScoreDisplay:
         X=None,
         y=None,
         titles=None,
-        x_range: tuple[float, float] = (-2.0, 2.0),
+        x_range: tuple[float, float] = (-2.3, 2.3),
         y_range: tuple[float, float] = (-1.0, 1.0),
         resolution: int = 121,
         columns: int | None = None,
-        plot: bool = True,
     ) -> ScoreDisplay:
         """One panel for each of the weights.
 
@@ -308,15 +313,13 @@ class ScoreDisplay:
             Columns, and rows, of the heat map.
         columns : int, optional
             Panels in a row; all of them by default.
-        plot : bool
-            Draw at once.
         """
         grid_x, grid_y = np.linspace(*x_range, resolution), np.linspace(*y_range, resolution)
         features = np.array([[problem.joint_feature(x, out) for x in grid_x] for out in grid_y])
         scores = np.array([rescaled_columns(features @ w) for w in weights])
         functions = np.array([[problem.decode(x, w) for x in grid_x] for w in weights])
         display = cls(grid_x, grid_y, scores, functions, X, y, titles)
-        return display.plot(columns=columns) if plot else display
+        return display.plot(columns=columns)
 
     def plot(self, *, axes=None, columns: int | None = None, cmap="viridis") -> ScoreDisplay:
         """Draw on given axes, or on a new figure with `columns` panels in a row."""
@@ -337,18 +340,19 @@ class ScoreDisplay:
         for k, axis in enumerate(axes):
             image = self._draw_panel(axis, k, cmap)
         bar = figure.colorbar(image, ax=list(axes), ticks=[0, 1], fraction=0.05, pad=0.015)
-        bar.set_label("score, rescaled in each column", labelpad=-6)
+        bar.set_label("rescaled score", labelpad=-6)
         self.figure_, self.axes_ = figure, axes
         return self
 
     def _draw_panel(self, axis, k: int, cmap):
         """Heat map, function and training examples of weights k."""
         extent = (self.grid_x[0], self.grid_x[-1], self.grid_y[0], self.grid_y[-1])
-        image = axis.imshow(
-            self.scores[k], origin="lower", extent=extent, aspect="auto", cmap=cmap, vmin=0, vmax=1
-        )
-        axis.plot(self.grid_x, self.functions[k], color="white", linewidth=3.5)
-        axis.plot(self.grid_x, self.functions[k], color="#B2182B", linewidth=1.8)
+        levels = np.linspace(0.0, 1.0, 21)
+        image = axis.contourf(self.grid_x, self.grid_y, self.scores[k], levels, cmap=cmap)
+        undecided = np.ptp(self.scores[k], axis=0) == 0  # all outputs are equally good
+        function = np.where(undecided, np.nan, self.functions[k])
+        axis.plot(self.grid_x, function, color="white", linewidth=3.5)
+        axis.plot(self.grid_x, function, color="#B2182B", linewidth=1.8)
         if self.X is not None:
             axis.plot(
                 self.X, self.y, "s", color="white", markersize=7, markeredgecolor="black", zorder=3

@@ -105,7 +105,8 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
     )
     if start is None:
         return state
-    return oracle.sweep(collect, state, np.ascontiguousarray(start.w), oracle.examples, grow_state)
+    w = np.array(start.w, np.float64)  # compiled code takes no read-only array
+    return oracle.sweep(collect, state, w, oracle.examples, grow_state)
 
 
 def grow_state(state: DualState) -> DualState:

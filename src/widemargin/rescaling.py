@@ -19,7 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .problem import GivesPlanes, ListsOutputs, Plane, Problem, margin_plane, score, slack_plane
+from .problem import (
+    GivesPlanes,
+    ListsOutputs,
+    Plane,
+    Problem,
+    as_sparse,
+    margin_plane,
+    score,
+    slack_plane,
+)
 
 #: The search ends when the bound is this close (relatively) to the best product found.
 SEARCH_TOLERANCE = 1e-9
@@ -38,7 +47,7 @@ def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> Found:
     """The most violated plane of example (x, y) at w."""
     if isinstance(problem, GivesPlanes):
         loss, delta = problem.plane(x, y, w)
-        return exact(Plane(float(loss), delta), w)
+        return exact(Plane(float(loss), as_sparse(delta, problem.n_features, "delta")), w)
     if rescaling == "margin":
         return exact(margin_plane(problem, x, y, problem.decode(x, w, y_true=y)), w)
     if isinstance(problem, ListsOutputs):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .compile import kernel
+from .compile import inlined, kernel
 
 
 class Rows(NamedTuple):
@@ -93,45 +93,46 @@ def n_weights(rows: Rows) -> int:
     return rows.n_columns + (1 if rows.bias else 0)
 
 
-@kernel
-def dot(rows, i, w):
-    """<x_i, w>, the constant feature included."""
-    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+# The three functions below take the arrays of `Rows`, because loops unpack it once; the constant
+# feature's weight is the last one.
+
+
+@inlined
+def dot(values, indices, start, end, bias, w):
+    """<x, w> of the row at start..end, the constant feature included."""
     total = 0.0
-    if rows.indices.size:
-        for k in range(start, end):
-            total += rows.values[k] * w[rows.indices[k]]
-    else:
-        x = rows.values[start:end]
-        for k in range(x.size):
-            total += x[k] * w[k]
-    if rows.bias != 0.0:
-        total += rows.bias * w[rows.n_columns]
+    for k in range(start, end):
+        j = np.uint64(indices[k]) if indices.size else k - start
+        total += values[k] * w[j]
+    if bias != 0.0:
+        total += bias * w[w.size - 1]
+    return total
+
+
+@inlined
+def axpy(values, indices, start, end, bias, step, w):
+    """w += step * x of the row at start..end."""
+    for k in range(start, end):
+        j = np.uint64(indices[k]) if indices.size else k - start
+        w[j] += step * values[k]
+    if bias != 0.0:
+        w[w.size - 1] += step * bias
+
+
+@inlined
+def square_norm(values, start, end, bias):
+    """|x|^2 of the row at start..end, the constant feature included."""
+    total = bias * bias
+    for k in range(start, end):
+        total += np.float64(values[k]) * values[k]
     return total
 
 
 @kernel
-def axpy(rows, i, step, w):
-    """w += step * x_i."""
+def row_dot(rows, i, w):
+    """<x_i, w>, for loops that do more than this."""
     start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
-    if rows.indices.size:
-        for k in range(start, end):
-            w[rows.indices[k]] += step * rows.values[k]
-    else:
-        x = rows.values[start:end]
-        for k in range(x.size):
-            w[k] += step * x[k]
-    if rows.bias != 0.0:
-        w[rows.n_columns] += step * rows.bias
-
-
-@kernel
-def square_norm(rows, i):
-    """|x_i|^2, the constant feature included."""
-    total = rows.bias * rows.bias
-    for k in range(rows.indptr[i], rows.indptr[i + np.uint64(1)]):
-        total += np.float64(rows.values[k]) * rows.values[k]
-    return total
+    return dot(rows.values, rows.indices, start, end, rows.bias, w)
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..layouts import BoxRows
-from ..rows import as_rows, dot, write_plane
+from ..rows import as_rows, row_dot, write_plane
 
 
 class Binary:
@@ -63,7 +63,7 @@ class Binary:
 def binary_oracle(data, i, w, index, value):
     """(margin, y x) when it is violated, else the truth."""
     margin, sign = abs(data.target[i]), np.copysign(1.0, data.target[i])
-    if margin - sign * dot(data.rows, np.uint64(i), w) <= 0.0:
+    if margin - sign * row_dot(data.rows, np.uint64(i), w) <= 0.0:
         return 0.0, 0
     return margin, write_plane(data.rows, np.uint64(i), sign, 0, 1, 0, index, value)
 
@@ -72,6 +72,6 @@ def binary_oracle(data, i, w, index, value):
 def binary_slack_oracle(data, i, w, index, value):
     """(margin, margin y x): the slack is scaled, the distance asked for is 1."""
     margin, sign = abs(data.target[i]), np.copysign(1.0, data.target[i])
-    if 1.0 - sign * dot(data.rows, np.uint64(i), w) <= 0.0:
+    if 1.0 - sign * row_dot(data.rows, np.uint64(i), w) <= 0.0:
         return 0.0, 0
     return margin, write_plane(data.rows, np.uint64(i), margin * sign, 0, 1, 0, index, value)

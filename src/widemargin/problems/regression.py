@@ -15,7 +15,7 @@ import numpy as np
 from ..compile import kernel
 from ..layouts import BoxRows
 from ..problem import Plane
-from ..rows import as_rows, dot, write_plane
+from ..rows import as_rows, row_dot, write_plane
 
 
 class Regression:
@@ -63,7 +63,7 @@ class Regression:
 @kernel
 def regression_oracle(data, i, w, index, value):
     """The violated side of the tube."""
-    residual = data.target[i] - dot(data.rows, np.uint64(i), w)
+    residual = data.target[i] - row_dot(data.rows, np.uint64(i), w)
     if abs(residual) <= data.epsilon:
         return 0.0, 0
     side = np.sign(residual)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile import kernel
+from ..compile import inlined, kernel
 from ..rows import axpy, dot, n_weights, square_norm
 from .protocol import Bound, Start
 
@@ -93,7 +93,7 @@ def shuffle(items, word):
     word[0] = s
 
 
-@kernel
+@inlined
 def box_of(target, cost, two_sided):
     """[low, high] of a dual variable."""
     if two_sided:
@@ -103,7 +103,7 @@ def box_of(target, cost, two_sided):
     return 0.0, cost
 
 
-@kernel
+@inlined
 def soft_clip(value, threshold, low, high):
     """argmax over [low, high] of -(b - value)^2 / 2 - threshold |b|."""
     shrunk = value - threshold if value > threshold else min(value + threshold, 0.0)
@@ -113,16 +113,18 @@ def soft_clip(value, threshold, low, high):
 @kernel
 def box_pass(data, cost, state, active, bound):
     """Exact step on each active example; (examples left, sum of C_i * hinge_i met, violation)."""
-    rows, epsilon = data.rows, data.epsilon
+    values, indices, indptr, _, bias = data.rows
+    targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
     beta, w = state.beta, state.v
     size, t = np.uint64(active.size), np.uint64(0)
     hinge, top, linear = 0.0, 0.0, 0.0
     while t < size:
         i = np.uint64(active[t])
-        target = data.target[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        start, end = indptr[i], indptr[i + ONE]
+        target = targets[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
         b = beta[i]
-        r = target - dot(rows, i, w)
+        r = target - dot(values, indices, start, end, bias, w)
         hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
         # 1. one-sided slopes of the dual at b
         upward = r - epsilon if b >= 0.0 else r + epsilon
@@ -148,7 +150,7 @@ def box_pass(data, cost, state, active, bound):
                 continue
         else:
             # 3. the exact step; a row of zeros goes to the end of its box
-            q = square_norm(rows, i)
+            q = square_norm(values, start, end, bias)
             if q > 0.0:
                 new = soft_clip(b + r / q, epsilon / q, low, high)
             else:
@@ -157,7 +159,7 @@ def box_pass(data, cost, state, active, bound):
             if step != 0.0:
                 beta[i] = new
                 linear += target * step - epsilon * (abs(new) - abs(b))
-                axpy(rows, i, step, w)
+                axpy(values, indices, start, end, bias, step, w)
         t += ONE
     state.linear[0] += linear
     return np.int64(size), hinge, top
@@ -166,6 +168,7 @@ def box_pass(data, cost, state, active, bound):
 @kernel
 def restart(data, cost, state):
     """Clip beta to the boxes; recompute w and the linear term."""
+    values, indices, indptr, _, bias = data.rows
     state.v[:] = 0.0
     linear = 0.0
     for i in range(np.uint64(state.beta.size)):
@@ -175,16 +178,5 @@ def restart(data, cost, state):
         state.beta[i] = b
         linear += target * b - data.epsilon * abs(b)
         if b != 0.0:
-            axpy(data.rows, i, b, state.v)
+            axpy(values, indices, indptr[i], indptr[i + ONE], bias, b, state.v)
     state.linear[0] = linear
-
-
-@kernel
-def box_hinge(data, cost, w):
-    """sum_i C_i hinge_i(w), without writing a plane."""
-    total = 0.0
-    for i in range(np.uint64(data.target.size)):
-        r = data.target[i] - dot(data.rows, i, w)
-        low, high = box_of(data.target[i], cost[i] if cost.size > 1 else cost[0], data.two_sided)
-        total += max(high * (r - data.epsilon), low * (r + data.epsilon), 0.0)
-    return total

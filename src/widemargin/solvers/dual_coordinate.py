@@ -22,11 +22,11 @@ from ..compile import kernel
 from ..layouts import BoxRows, ClassRows
 from ..oracle import CompiledOracle
 from ..planes import DualState, compact, evaluate, grow_state, remember, seeded_state, settle
-from . import box
+from . import box, classes
 from .protocol import Bound
 
 #: Loops for special layouts, used where nothing but |w|^2 regularises.
-FUSED = {BoxRows: box}
+FUSED = {BoxRows: box, ClassRows: classes}
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,9 @@ class OneSlack:
         """The cut of the truths; the first sweep is made at `start.w` where it is given."""
         d = oracle.n_features
         v = np.zeros(d)
-        w = geometry.weights(v) if start is None else np.array(start.w, float)
+        w = geometry.weights(v)
+        if start is not None:  # its objective will be offered: it must be allowed
+            w = np.maximum(np.array(start.w, float), geometry.arrays.lower)
         one = np.ones(1)
         return Cuts(np.zeros((1, d)), np.zeros(1), np.zeros((1, 1)), one, np.zeros(1, int), v, w)
 

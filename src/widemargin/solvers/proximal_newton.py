@@ -27,13 +27,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from ..compile import kernel
+from ..compile import inlined, kernel
 from ..layouts import BoxRows
 from ..rows import axpy, dot, n_weights
 from . import box
 from .box import box_of, soft_clip
 from .dual_coordinate import DualCoordinate, fused_loop
 from .protocol import Bound
+
+
+ONE = np.uint64(1)
 
 
 class ProximalState(NamedTuple):
@@ -61,7 +64,7 @@ class ProximalNewton:
         The inner problem is left when its residual is this share of the gap.
     """
 
-    warm_passes: int = 2
+    warm_passes: int = 1
     growth: float = 2.0
     accuracy: float = 0.5
 
@@ -118,7 +121,7 @@ def centred(oracle, state: box.BoxState) -> ProximalState:
     n, d = oracle.n_examples, n_weights(oracle.data.rows)
     z = np.empty(n)
     scores(oracle.data.rows, state.v, z)
-    sigma = max(oracle.total_cost / n, 1e-12)
+    sigma = max(2.0 * oracle.total_cost / n, 1e-12)
     return ProximalState(
         state.beta,
         z,
@@ -174,63 +177,59 @@ def line_search(data, cost, state, sigma, residual, direction) -> float:
 @kernel
 def scores(rows, w, z):
     """z_i = <x_i, w>."""
+    values, indices, indptr, _, bias = rows
     for i in range(np.uint64(z.size)):
-        z[i] = dot(rows, i, w)
+        z[i] = dot(values, indices, indptr[i], indptr[i + ONE], bias, w)
+
+
+@inlined
+def add_outer(values, indices, start, end, bias, sigma, d, hessian):
+    """Lower triangle of the flat (d, d) hessian += sigma x x'; columns increase along a row."""
+    for k in range(start, end):
+        row = np.uint64(indices[k]) if indices.size else k - start
+        x = sigma * values[k]
+        for m in range(start, k + np.uint64(1)):
+            column = np.uint64(indices[m]) if indices.size else m - start
+            hessian[d * row + column] += x * values[m]
+        if bias != 0.0:
+            hessian[d * (d - np.uint64(1)) + row] += x * bias
+    if bias != 0.0:
+        hessian[d * d - np.uint64(1)] += sigma * bias * bias
 
 
 @kernel
 def respond(data, cost, beta, sigma, z, u, hessian):
     """b(w) on the fly: fills u and the lower triangle of H; (l(b), sum of C_i * hinge_i)."""
-    rows, epsilon = data.rows, data.epsilon
+    values, indices, indptr, _, bias = data.rows
+    targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
     linear, hinge = 0.0, 0.0
     u[:] = 0.0
     hessian[:] = 0.0
+    flat, d = hessian.reshape(-1), np.uint64(u.size)
     for i in range(np.uint64(z.size)):
-        target = data.target[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        target = targets[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
         r = target - z[i]
         hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
         b = soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high)
         if b != 0.0:
             linear += target * b - epsilon * abs(b)
-            axpy(rows, i, b, u)
+            axpy(values, indices, indptr[i], indptr[i + ONE], bias, b, u)
         if low < b < high and (b != 0.0 or epsilon == 0.0):
-            add_outer(rows, i, sigma, hessian)
+            add_outer(values, indices, indptr[i], indptr[i + ONE], bias, sigma, d, flat)
     return linear, hinge
-
-
-@kernel
-def add_outer(rows, i, sigma, hessian):
-    """Lower triangle of hessian += sigma x_i x_i'."""
-    start, end, d = rows.indptr[i], rows.indptr[i + np.uint64(1)], np.uint64(rows.n_columns)
-    for k in range(start, end):
-        x = sigma * rows.values[k]
-        if rows.indices.size:
-            row = hessian[rows.indices[k]]
-            for m in range(start, k + np.uint64(1)):
-                row[rows.indices[m]] += x * rows.values[m]
-        else:
-            row = hessian[k - start]
-            for m in range(k - start + np.uint64(1)):
-                row[m] += x * rows.values[start + m]
-    if rows.bias != 0.0:
-        row = hessian[d]
-        x = sigma * rows.bias
-        for k in range(start, end):
-            j = np.uint64(rows.indices[k]) if rows.indices.size else k - start
-            row[j] += x * rows.values[k]
-        row[d] += x * rows.bias
 
 
 @kernel
 def pulled(data, cost, beta, sigma, z, slide, t):
     """sum_i b_i(w + t direction) slide_i."""
+    targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
     total = 0.0
     for i in range(np.uint64(z.size)):
-        target = data.target[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        target = targets[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
         r = target - z[i] - t * slide[i]
-        total += soft_clip(beta[i] + sigma * r, sigma * data.epsilon, low, high) * slide[i]
+        total += soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high) * slide[i]
     return total
 
 

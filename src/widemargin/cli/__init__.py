@@ -1,0 +1,1 @@
+"""Programs to run: `python -m widemargin.cli.demo`."""

@@ -1,0 +1,148 @@
+"""One self-contained HTML page: text, tables and pictures, for any screen, light and dark."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..displays import import_pyplot
+
+#: Colours of text and lines in pictures for light and for dark pages; the paper is transparent.
+INK = {"light": "#1f2328", "dark": "#d7dce2"}
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #fbfbfa; --card: #ffffff; --ink: #1f2328;
+  --quiet: #5b636d; --line: #e3e5e8; --accent: #0072b2; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14171a; --card: #1b1f24; --ink: #d7dce2;
+  --quiet: #98a1ab; --line: #2c3239; --accent: #56b4e9; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; }
+p { margin: .5rem 0; max-width: 46rem; }
+.quiet, figcaption { color: var(--quiet); font-size: .9rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem;
+  margin: 1.25rem 0; }
+.tile, figure, .table { background: var(--card); border: 1px solid var(--line);
+  border-radius: .6rem; }
+.tile { padding: .7rem .9rem; }
+.tile b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
+.tile span { color: var(--quiet); font-size: .85rem; }
+figure { margin: 1rem 0; padding: .75rem; }
+.scroll { overflow-x: auto; }
+figure img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+@media (max-width: 45rem) { figure img { max-width: none; width: 42rem; } }
+figcaption { margin-top: .5rem; }
+.table { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .45rem .65rem; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { color: var(--quiet); font-weight: 600; font-size: .85rem; }
+tbody tr { border-top: 1px solid var(--line); }
+code, pre { font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
+  padding: .8rem 1rem; overflow-x: auto; }
+"""
+
+
+class Report:
+    """A page that grows from top to bottom.
+
+    Parameters
+    ----------
+    title, lead : str
+    folder : Path
+        Where the page and its pictures go.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> report = Report("Digits", "A small task.", folder)
+    >>> report.text("Five solvers agree.")
+    >>> report.write().name
+    'report.html'
+    """
+
+    def __init__(self, title: str, lead: str, folder: Path):
+        self.title, self.folder = title, folder
+        self.parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(lead)}</p>"]
+
+    def section(self, title: str) -> None:
+        """Begin a section."""
+        self.parts.append(f"<h2>{escape(title)}</h2>")
+
+    def text(self, *paragraphs: str) -> None:
+        """Add paragraphs."""
+        self.parts += [f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs]
+
+    def code(self, text: str) -> None:
+        """Add source code."""
+        self.parts.append(f"<pre>{escape(text)}</pre>")
+
+    def tiles(self, numbers: dict[str, str]) -> None:
+        """Add large numbers: label -> value."""
+        tiles = (
+            f'<div class="tile"><b>{escape(value)}</b><span>{escape(label)}</span></div>'
+            for label, value in numbers.items()
+        )
+        self.parts.append(f'<div class="tiles">{"".join(tiles)}</div>')
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Add a table of texts; it scrolls sideways on a narrow screen."""
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        self.parts.append(f'<div class="table">{table}</div>')
+
+    def picture(self, name: str, draw: Callable[[], Any], caption: str) -> None:
+        """Draw twice, for light and for dark pages; the light one is also written as a file."""
+        light = rendered(draw, INK["light"], paper="white")
+        (self.folder / f"{name}.png").write_bytes(light)
+        sources = {theme: as_address(rendered(draw, ink)) for theme, ink in INK.items()}
+        self.parts.append(
+            '<figure><div class="scroll"><picture>'
+            f'<source srcset="{sources["dark"]}" media="(prefers-color-scheme: dark)">'
+            f'<img src="{sources["light"]}" alt="{escape(caption)}">'
+            f"</picture></div><figcaption>{escape(caption)}</figcaption></figure>"
+        )
+
+    def write(self) -> Path:
+        """Write `report.html`."""
+        path = self.folder / "report.html"
+        head = (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(self.title)}</title><style>{STYLE}</style></head>"
+        )
+        body = "\n".join(self.parts)
+        path.write_text(f"{head}<body><main>\n{body}\n</main></body></html>\n", encoding="utf-8")
+        return path
+
+
+def rendered(draw: Callable[[], Any], ink: str, paper: str = "none") -> bytes:
+    """The PNG of the figure that `draw` returns, with text and axes in the colour `ink`."""
+    pyplot = import_pyplot()
+    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor")
+    names += ("xtick.color", "ytick.color", "legend.labelcolor")
+    colours = dict.fromkeys(names, ink)
+    colours |= {"figure.facecolor": paper, "savefig.facecolor": paper, "axes.facecolor": paper}
+    file = io.BytesIO()
+    with pyplot.rc_context(colours):
+        figure = draw()
+        figure.savefig(file, format="png", dpi=110)
+        pyplot.close(figure)
+    return file.getvalue()
+
+
+def as_address(png: bytes) -> str:
+    """A picture as the text of an address."""
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

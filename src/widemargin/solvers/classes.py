@@ -1,0 +1,335 @@
+"""Dual block ascent for one class out of K with any loss (Crammer-Singer, Keerthi et al. 2008).
+
+    D(a) = sum_i sum_k loss[y_i, k] a_ik - 1/2 |w|^2,      a_ik >= 0,   sum_k a_ik = C_i
+    w_k  = sum_i (C_i [k = y_i] - a_ik) x_i
+
+symbol      meaning                                                              shape
+a           dual variables; a_i,y_i is the mass on the truth                     (n, K)
+weights     feature-major with L = K padded to whole vectors; padding stays 0    (d * L,)
+norm        |x_i|^2                                                              (n,)
+h           margins of one example: loss[y, k] + <w_k - w_y, x>                  (L,)
+active      the examples not at rest, which the passes visit                     (m,)
+mean        mean of the weights after the passes of an epoch
+
+An epoch is: some passes of exact block steps over the active examples in random order, each
+followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all examples, which
+computes the true objective at `mean` (some ten times closer to the optimum than the last weights)
+and the next active set.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile import inlined, kernel
+from ..simd import aligned, class_axpy, class_dots, padded, prefetch, prefetch_row
+from .protocol import Bound, Start
+
+ONE = np.uint64(1)
+
+FIRST_PASSES = 3  # over all examples, before the first survey
+FEWEST, MOST, WORK = 5, 40, 4.0  # passes between surveys: WORK * n / m within these
+SHARE = 2.0  # extrapolate once SHARE * m <= n: bounds the memory of the path
+
+
+class ClassData(NamedTuple):
+    """CSR rows (dense input is compressed: with feature-major weights that is faster too)."""
+
+    values: np.ndarray
+    indices: np.ndarray  # uint32
+    indptr: np.ndarray  # uint64
+    n_columns: int
+    bias: float
+    label: np.ndarray
+    loss: np.ndarray  # (K, K)
+    cost: np.ndarray  # (n,) C_i
+
+
+class ClassState(NamedTuple):
+    data: ClassData
+    a: np.ndarray
+    weights: np.ndarray
+    norm: np.ndarray
+    active: np.ndarray
+    mean: np.ndarray
+    linear: np.ndarray  # (1,)
+
+    @property
+    def v(self) -> np.ndarray:
+        return unpadded(self.weights, self.a.shape[1])
+
+    @property
+    def w(self) -> np.ndarray:
+        return unpadded(self.mean, self.a.shape[1])
+
+    @property
+    def beta(self) -> np.ndarray:
+        return self.a
+
+
+def unpadded(weights: np.ndarray, n_classes: int) -> np.ndarray:
+    """Weights (d * L,) as flat (d * K,)."""
+    return weights.reshape(-1, padded(n_classes))[:, :n_classes].ravel()
+
+
+def init(oracle, start: Start | None = None) -> ClassState:
+    """All mass on the truths, or the dual variables of an earlier fit."""
+    data = class_data(oracle)
+    n, K = oracle.n_examples, data.loss.shape[0]
+    size = (data.n_columns + (1 if data.bias else 0)) * padded(K)
+    state = ClassState(
+        data,
+        np.zeros((n, K)),
+        aligned(size),
+        np.empty(n),
+        np.arange(n, dtype=np.uint32),
+        aligned(size),
+        np.zeros(1),
+    )
+    begin(data, state.a, state.norm)
+    if start is not None and start.beta is not None and start.beta.shape == (n, K):
+        total = start.beta.sum(axis=1)
+        usable = total > 0
+        share = data.cost[usable] / total[usable]
+        state.a[usable] = np.maximum(start.beta[usable], 0.0) * share[:, None]
+    state.linear[0] = refresh(data, state.a, state.weights)
+    return state
+
+
+def class_data(oracle) -> ClassData:
+    """The oracle's layout as CSR with 32-bit columns."""
+    rows, label, loss = oracle.data
+    values, indices, indptr = rows.values, rows.indices, rows.indptr
+    if not indices.size:
+        indptr = np.zeros(oracle.n_examples + 1, np.uint64)
+        count_entries(values, np.uint64(rows.n_columns), indptr)
+        indices = np.empty(indptr[-1], np.uint32)
+        kept = np.empty(indptr[-1], values.dtype)
+        gather_entries(values, np.uint64(rows.n_columns), kept, indices)
+        values = kept
+    indices = indices.astype(np.uint32, copy=False)
+    return ClassData(
+        values, indices, indptr, rows.n_columns, rows.bias, label, loss, oracle.cost
+    )
+
+
+def epoch(solver, oracle, state: ClassState, rng):
+    """Passes over the active examples, then a survey."""
+    from .extrapolation import extrapolate, new_path
+
+    n, data = oracle.n_examples, state.data
+    subset = len(oracle.examples) < n
+    active = oracle.examples.astype(np.uint32) if subset else state.active
+    first = not state.mean.any()
+    passes = FIRST_PASSES if first else int(min(MOST, max(FEWEST, WORK * n / active.size)))
+    path = new_path(state, active) if SHARE * active.size <= n else None
+    state.mean[:] = 0.0
+    for _ in range(passes):
+        order = rng.permutation(active) if solver.order == "random" else active
+        block_pass(data, state.a, state.weights, state.norm, order)
+        oracle.tally.calls += active.size
+        state.mean[:] += state.weights
+        if path is not None:
+            extrapolate(data, state, active, path)
+    state.mean[:] /= passes
+    # Rounding gathers over thousands of passes: the dual is claimed for weights made afresh.
+    state.linear[0] = refresh(data, state.a, state.weights)
+    if subset:
+        return state, Bound(np.inf)
+    awake = np.empty(n, np.uint32)
+    hinge, m = survey(data, state.a, state.norm, state.mean, awake)
+    oracle.tally.calls += n
+    everyone = m == 0 or not solver.shrink
+    active = np.arange(n, dtype=np.uint32) if everyone else awake[:m].copy()
+    return state._replace(active=active), Bound(hinge, state.w)
+
+
+@kernel
+def count_entries(values, d, indptr):
+    """Row starts of the compressed form of dense rows."""
+    for i in range(np.uint64(indptr.size - 1)):
+        count = np.uint64(0)
+        for k in range(i * d, (i + ONE) * d):
+            count += np.uint64(values[k] != 0)
+        indptr[i + ONE] = indptr[i] + count
+
+
+@kernel
+def gather_entries(values, d, kept, indices):
+    """The non-zeros of dense rows and their columns."""
+    at = np.uint64(0)
+    for k in range(np.uint64(values.size)):
+        if values[k] != 0:
+            kept[at] = values[k]
+            indices[at] = k % d
+            at += ONE
+
+
+@kernel
+def begin(data, a, norm):
+    """All mass on the truth; a row of zeros goes to its largest loss, for nothing will move it."""
+    K = np.uint64(a.shape[1])
+    for i in range(np.uint64(norm.size)):
+        total = data.bias * data.bias
+        for t in range(data.indptr[i], data.indptr[i + ONE]):
+            value = np.float64(data.values[t])
+            total += value * value
+        norm[i] = total
+        best = np.uint64(data.label[i])
+        loss = data.loss[best]
+        if total == 0.0:
+            for k in range(K):
+                if loss[k] > loss[best]:
+                    best = k
+        a[i, best] = data.cost[i]
+
+
+@inlined
+def scores_of(values, indices, lo, hi, bias, w, width, out):
+    """out[k] = <x, w_k> for the row at lo..hi, the constant feature (last in w) included."""
+    class_dots(values, indices, lo, hi, w, width, out)
+    if bias != 0.0:
+        last = w[np.uint64(w.size) - width :]
+        for k in range(width):
+            out[k] += bias * last[k]
+
+
+@inlined
+def add_row(values, indices, lo, hi, bias, w, width, step):
+    """w_k += step[k] x for the row at lo..hi, the constant feature included."""
+    class_axpy(values, indices, lo, hi, w, width, step)
+    if bias != 0.0:
+        last = w[np.uint64(w.size) - width :]
+        for k in range(width):
+            last[k] += bias * step[k]
+
+
+@kernel
+def threshold(u, K, mass, near):
+    """The theta with sum_k max(0, u_k - theta) = mass > 0 (Michelot); `near` is work space (K,)."""
+    top = u[0]
+    for k in range(K):
+        top = max(top, u[k])
+    # 1. theta >= top - mass: only what lies above that can count
+    floor = top - mass
+    count, total = np.uint64(0), 0.0
+    for k in range(K):
+        if u[k] > floor:
+            near[count] = u[k]
+            count += ONE
+            total += u[k]
+    if count == np.uint64(0):  # the mass is below the rounding of top
+        return floor
+    # 2. drop what lies below the threshold of the rest, until nothing does
+    while True:
+        theta = (total - mass) / count
+        left, total = np.uint64(0), 0.0
+        for k in range(count):
+            if near[k] > theta:
+                total += near[k]
+                near[left] = near[k]
+                left += ONE
+        if left == count or left == np.uint64(0):
+            return theta
+        count = left
+
+
+@kernel
+def block_pass(data, a, weights, norm, order):
+    """Exact ascent on the block of each example of `order`."""
+    values, indices, indptr, bias = data.values, data.indices, data.indptr, data.bias
+    label, loss, C = data.label, data.loss, data.cost
+    K = np.uint64(a.shape[1])
+    width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
+    h, u = np.zeros(width), np.zeros(width)
+    step, near = np.zeros(width), np.zeros(width)
+    for r in range(order.size):
+        i = np.uint64(order[r])
+        # 0. ask the memory for the next row, and for where the one after begins
+        if r + 2 < order.size:
+            after = np.uint64(order[r + 2])
+            prefetch(indptr, after)
+            prefetch(norm, after)
+            prefetch(a, after * K)
+            prefetch(a, after * K + K - ONE)
+        if r + 1 < order.size:
+            after = np.uint64(order[r + 1])
+            prefetch_row(values, indices, indptr[after], indptr[after + ONE])
+        cost, square = C[i], norm[i]
+        if cost * square <= 0.0:
+            continue
+        # 1. margins
+        lo, hi = indptr[i], indptr[i + ONE]
+        scores_of(values, indices, lo, hi, bias, weights, width, h)
+        y = np.uint64(label[i])
+        own = h[y]
+        for k in range(K):
+            u[k] = h[k] + loss[y, k] - own + square * a[i, k]
+        # 2. a = max(0, h + |x|^2 a - theta) / |x|^2, which sums to C
+        theta = threshold(u, K, cost * square, near)
+        total = 0.0
+        for k in range(K):
+            u[k] = max(0.0, u[k] - theta)
+            total += u[k]
+        share = cost / total  # 1 / |x|^2 up to rounding
+        moved = False
+        for k in range(K):
+            new = share * u[k]
+            step[k] = a[i, k] - new
+            moved |= step[k] != 0.0
+            a[i, k] = new
+        # 3. the weights follow
+        if moved:
+            add_row(values, indices, lo, hi, bias, weights, width, step)
+
+
+@kernel
+def refresh(data, a, weights):
+    """The weights of `a` afresh; returns l(a)."""
+    K = np.uint64(a.shape[1])
+    width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
+    step = np.zeros(width)
+    weights[:] = 0.0
+    linear = 0.0
+    for i in range(np.uint64(a.shape[0])):
+        y = np.uint64(data.label[i])
+        if a[i, y] == data.cost[i]:
+            continue
+        for k in range(K):
+            step[k] = -a[i, k]
+            linear += data.loss[y, k] * a[i, k]
+        step[y] += data.cost[i]
+        lo, hi = data.indptr[i], data.indptr[i + ONE]
+        add_row(data.values, data.indices, lo, hi, data.bias, weights, width, step)
+    return linear
+
+
+@kernel
+def survey(data, a, norm, weights, awake):
+    """(sum_i C_i hinge_i, m), and in awake[:m] the examples not at rest at these weights.
+
+    At rest: all mass on one class, and no class has a larger margin.
+    """
+    K = np.uint64(a.shape[1])
+    width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
+    h = np.zeros(width)
+    hinge, m = 0.0, np.uint64(0)
+    for i in range(np.uint64(a.shape[0])):
+        lo, hi = data.indptr[i], data.indptr[i + ONE]
+        scores_of(data.values, data.indices, lo, hi, data.bias, weights, width, h)
+        y = np.uint64(data.label[i])
+        top = h[y]
+        inside, held = top, np.uint64(0)
+        for k in range(K):
+            margin = data.loss[y, k] + h[k]
+            top = max(top, margin)
+            if a[i, k] > 0.0:
+                held += ONE
+                inside = margin
+        hinge += data.cost[i] * (top - h[y])
+        if held > ONE or (held == ONE and inside < top and norm[i] > 0.0):
+            awake[m] = i
+            m += ONE
+    return hinge, m
