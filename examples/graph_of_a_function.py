@@ -57,7 +57,9 @@ def draw(x, y, label, ticks_x, ticks_y, score):
     green = ListedColormap(["#F5F5F0", "#A6DBA0"])
     axes[0].pcolormesh(ticks_x, ticks_y, score > 0, cmap=green, rasterized=True)
     axes[0].contour(ticks_x, ticks_y, score, [0.0], colors="#1B7837", linewidths=1)
-    axes[0].plot(x[label < 0], y[label < 0], ".", color="#B2182B", markersize=3, label="false pairs")
+    axes[0].plot(
+        x[label < 0], y[label < 0], ".", color="#B2182B", markersize=3, label="false pairs"
+    )
     squares = {"marker": "s", "linestyle": "none", "markeredgecolor": "black", "markersize": 6}
     axes[0].plot(x[label > 0], y[label > 0], color="#5AAE61", label="true pairs", **squares)
     axes[0].set_title("Binary SVM on pairs: score > 0 (green)")

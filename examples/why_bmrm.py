@@ -107,7 +107,9 @@ def draw_line(plain_path, bmrm_path, X, y, C: float, shown: int = 3):
         axis.plot(grid, values, color="0.35", linewidth=2, label="objective E(w)")
         axis.plot(grid, model, color=colour, linewidth=2, label=f"its model after {shown} planes")
         heights = [objective(w, X, y, C) for w in path[:shown]]
-        axis.plot(path[:shown, 0], heights, "o", color=colour, markeredgecolor="white", markersize=8)
+        axis.plot(
+            path[:shown, 0], heights, "o", color=colour, markeredgecolor="white", markersize=8
+        )
         for step, (w, height) in enumerate(zip(path[:shown, 0], heights, strict=True)):
             aside = (0, 9 if step % 2 == 0 else -18) if abs(w) < BOX else (-16 * np.sign(w), 2)
             place = {"xytext": aside, "textcoords": "offset points", "ha": "center"}

@@ -151,7 +151,10 @@ class ConvergenceDisplay:
             axis.yaxis.set_major_formatter("{x:.0f} %")
         axis.set_title("The optimum from above and from below")
         axis.set_ylabel("objective / best known optimum" if optimum else "objective")
-        for height, text, side in ((0.97, "primal objective", "top"), (0.03, "dual bound", "bottom")):
+        for height, text, side in (
+            (0.97, "primal objective", "top"),
+            (0.03, "dual bound", "bottom"),
+        ):
             where = {"transform": axis.transAxes, "ha": "right", "va": side}
             axis.text(0.98, height, text, fontsize="small", color="0.5", **where)
 

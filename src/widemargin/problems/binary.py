@@ -45,7 +45,7 @@ class Binary:
 
     def loss(self, y_true, y):
         """The margin of a wrong example."""
-        return 0.0 if np.copysign(1.0, y_true) == y else abs(float(y_true))
+        return 0.0 if np.signbit(y_true) == np.signbit(y) else abs(float(y_true))
 
     def decode(self, x, w, y_true=None, loss_scale=1.0):
         """The better class."""

@@ -13,7 +13,7 @@ primal (at w) and an exact dual (at b, with u): the certificate is free.
 
 symbol    code       meaning
 beta_k    beta       centre of the proximal term
-sigma     sigma      its inverse weight; doubles whenever the inner problem is solved well enough
+sigma     sigma      its inverse weight; grows whenever the inner problem is solved well enough
 z, z_d    z, slide   X w and X direction
 
 Only for one dual variable per example (`BoxRows`) and a plain |w|^2; see layouts.py.
@@ -65,7 +65,7 @@ class ProximalNewton:
     """
 
     warm_passes: int = 1
-    growth: float = 2.0
+    growth: float = 1.5
     accuracy: float = 0.5
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
