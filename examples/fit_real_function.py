@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> dict:
     weights = [progress.w for progress in shown]
     problem = RealFunction()
     scores = ScoreDisplay.from_weights(weights, problem, X=X, y=Y, titles=titles, columns=4)
-    scores.figure_.savefig(output / "fit_real_function.png", dpi=110)
+    scores.figure_.savefig(output / "fit_real_function.png", dpi=95)
     curve = ConvergenceDisplay.from_histories({"one_slack": last.history}, x="passes", tol=1e-4)
     curve.figure_.savefig(output / "fit_real_function_gap.png", dpi=110)
 

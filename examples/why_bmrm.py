@@ -175,7 +175,7 @@ def main(argv: list[str] | None = None) -> dict:
         "BMRM": bmrm(X, y, C, tol),
     }
     figure = draw_plane(plane, X, y, C)
-    figure.savefig(output / "why_bmrm_plane.png", dpi=100)
+    figure.savefig(output / "why_bmrm_plane.png", dpi=90)
     for name, (path, upper, _) in plane.items():
         length = np.linalg.norm(np.diff(path, axis=0), axis=1)
         print(

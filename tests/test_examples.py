@@ -151,7 +151,7 @@ def test_demo(tmp_path, capsys):
 
 
 def test_live_line_rewrites_itself_on_a_terminal(capsys):
-    from widemargin.cli.demo import LiveLine
+    from widemargin.cli.live import LiveLine
     from widemargin.history import History
     from widemargin.run import Certificate, Progress
 

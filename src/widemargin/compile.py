@@ -7,17 +7,24 @@ Two rules keep a compiled result both quick to load and never stale:
   *all* sources of the package: any edit recompiles, nothing old is ever run.
 * A function that a caller chooses at run time (a problem's oracle, a solver's update) is passed as
   a **typed pointer** (`pointer`), which caches on disk and notices an edited function.
+
+Numba's cache index is a pickle that names the argument types. A type of the caller's own module
+would make the index of *our* function unreadable wherever that module is absent, so code compiled
+for such types has an index of its own, and an index that cannot be read counts as empty.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import pickle
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from numba import njit, types
+from numba.core.caching import IndexDataCacheFile
 
 logger = logging.getLogger(__name__)
 
@@ -37,17 +44,55 @@ def package_stamp() -> tuple[tuple[str, float, int], ...]:
     return tuple((f.name, f.stat().st_mtime, f.stat().st_size) for f in files)
 
 
-def cached(function: Callable) -> Any:
-    """`function` as a Numba dispatcher, cached on disk where a cache can be written."""
+UNREADABLE = (ImportError, AttributeError, EOFError, TypeError, ValueError, pickle.PickleError)
+
+
+class CacheFile(IndexDataCacheFile):
+    """Numba's cache of one function; what cannot be read is compiled again."""
+
+    def _load_index(self):
+        try:
+            return super()._load_index()
+        except UNREADABLE as error:
+            logger.info("the cache %s is not readable: %r", self._index_path, error)
+            return {}
+
+    def load(self, key):
+        """The entry of `key`, or None."""
+        try:
+            return super().load(key)
+        except UNREADABLE as error:
+            logger.info("an entry of %s is not readable: %r", self._index_path, error)
+            return None
+
+
+def cached(function: Callable, owners: tuple[str, ...] = ()) -> Any:
+    """`function` as a Numba dispatcher, cached on disk where a cache can be written.
+
+    `owners` names the caller's types it is compiled for, which get an index of their own.
+    """
     options = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
     try:
         dispatcher = njit(cache=True, **options)(function)
     except RuntimeError as error:  # no writable folder, or a function typed at a prompt
         logger.info("compiled code is not cached: %s", error)
         return njit(**options)(function)
+    cache = dispatcher._cache
+    stamp = cache._cache_file._source_stamp
     if function.__module__.startswith("widemargin."):
-        dispatcher._cache._cache_file._source_stamp = package_stamp()
+        stamp = package_stamp()
+    base = cache._impl.filename_base
+    if owners:
+        base += "-" + hashlib.sha256(repr(owners).encode()).hexdigest()[:12]
+    cache._cache_file = CacheFile(cache._cache_path, base, stamp)
     return dispatcher
+
+
+def foreign_types(signature: Any) -> tuple[str, ...]:
+    """Named tuples of a signature that are not of this package."""
+    kinds = (getattr(kind, "instance_class", None) for kind in signature.args)
+    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds if kind is not None}
+    return tuple(sorted(name for name in names if not name.startswith("widemargin.")))
 
 
 def inlined(function: Callable) -> Any:
@@ -76,7 +121,7 @@ def pointer(function: Any, signature: Any) -> Any:
     signature : numba signature
         The exact types it is called with.
     """
-    dispatcher = cached(getattr(function, "py_func", function))
+    dispatcher = cached(getattr(function, "py_func", function), foreign_types(signature))
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher

@@ -77,7 +77,9 @@ class ConvergenceDisplay:
             raise ValueError(f"The history of {empty[0]!r} is empty; fit the estimator first.")
 
     @classmethod
-    def from_estimator(cls, estimator, *, x="seconds", ax=None, name=None) -> ConvergenceDisplay:
+    def from_estimator(
+        cls, estimator: Any, *, x: str = "seconds", ax: Any = None, name: str | None = None
+    ) -> ConvergenceDisplay:
         """Draw the fit of one estimator.
 
         Parameters
@@ -97,7 +99,12 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_histories(
-        cls, histories: Mapping[str, History], *, x="seconds", ax=None, tol=None
+        cls,
+        histories: Mapping[str, History],
+        *,
+        x: str = "seconds",
+        ax: Any = None,
+        tol: float | None = None,
     ) -> ConvergenceDisplay:
         """Draw several fits of one objective. See the class for the parameters."""
         return cls(dict(histories), x, tol).plot(ax=ax)
@@ -112,7 +119,7 @@ class ConvergenceDisplay:
             return float(values.min())
         return float(max(np.nanmax(h["dual"]) for h in self.histories.values()))
 
-    def plot(self, *, ax=None) -> ConvergenceDisplay:
+    def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
         """Draw; `ax` is None, one axes (the gap only) or a pair (bounds, gap)."""
         pyplot = import_pyplot()
         if ax is None:
@@ -131,7 +138,7 @@ class ConvergenceDisplay:
         self.figure_, self.axes_ = figure, axes
         return self
 
-    def _draw_bounds(self, axis) -> None:
+    def _draw_bounds(self, axis: Any) -> None:
         """Primal from above, dual from below, in percent of the optimum."""
         optimum = self.optimum
         percent = 100.0 / abs(optimum) if optimum else 1.0
@@ -158,7 +165,7 @@ class ConvergenceDisplay:
             where = {"transform": axis.transAxes, "ha": "right", "va": side}
             axis.text(0.98, height, text, fontsize="small", color="0.5", **where)
 
-    def _draw_gap(self, axis) -> None:
+    def _draw_gap(self, axis: Any) -> None:
         """(primal - dual) / primal, on a logarithmic axis."""
         for place, (name, history) in enumerate(self.histories.items()):
             exact, gap = history["exact"] == 1.0, history["gap"]
@@ -181,7 +188,9 @@ class ConvergenceDisplay:
         axis.set_ylabel("(primal - dual) / primal")
 
 
-def draw_line(axis, at, values, exact, place, name) -> None:
+def draw_line(
+    axis: Any, at: np.ndarray, values: np.ndarray, exact: np.ndarray, place: int, name: str
+) -> None:
     """Solid between exact rows, dashed and lighter next to estimates, markers on exact rows."""
     colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
     values = np.where(np.isfinite(values), values, np.nan)
@@ -210,7 +219,7 @@ def format_percent(value: float, _position: int | None = None) -> str:
     return f"{100 * value:.4g} %"
 
 
-def finish_axis(axis, display: ConvergenceDisplay) -> None:
+def finish_axis(axis: Any, display: ConvergenceDisplay) -> None:
     """Labels, grid, and a logarithmic x where the histories span more than a decade."""
     from matplotlib.ticker import LogLocator
 
@@ -228,7 +237,7 @@ def finish_axis(axis, display: ConvergenceDisplay) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def place_legend(figure, axes, own_figure: bool) -> None:
+def place_legend(figure: Any, axes: Any, own_figure: bool) -> None:
     """Names of the solvers and what dashes mean: below our own figure, inside somebody else's."""
     from matplotlib.lines import Line2D
 
@@ -292,11 +301,11 @@ class ScoreDisplay:
     def from_weights(
         cls,
         weights: Sequence[np.ndarray],
-        problem,
+        problem: Any,
         *,
-        X=None,
-        y=None,
-        titles=None,
+        X: Any = None,
+        y: Any = None,
+        titles: Sequence[str] | None = None,
         x_range: tuple[float, float] = (-2.3, 2.3),
         y_range: tuple[float, float] = (-1.0, 1.0),
         resolution: int = 121,
@@ -324,7 +333,9 @@ class ScoreDisplay:
         display = cls(grid_x, grid_y, scores, functions, X, y, titles)
         return display.plot(columns=columns)
 
-    def plot(self, *, axes=None, columns: int | None = None, cmap="viridis") -> ScoreDisplay:
+    def plot(
+        self, *, axes: Any = None, columns: int | None = None, cmap: Any = "viridis"
+    ) -> ScoreDisplay:
         """Draw on given axes, or on a new figure with `columns` panels in a row."""
         pyplot = import_pyplot()
         count = len(self.scores)
@@ -347,7 +358,7 @@ class ScoreDisplay:
         self.figure_, self.axes_ = figure, axes
         return self
 
-    def _draw_panel(self, axis, k: int, cmap):
+    def _draw_panel(self, axis: Any, k: int, cmap: Any) -> Any:
         """Heat map, function and training examples of weights k."""
         extent = (self.grid_x[0], self.grid_x[-1], self.grid_y[0], self.grid_y[-1])
         levels = np.linspace(0.0, 1.0, 21)

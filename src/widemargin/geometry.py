@@ -55,11 +55,7 @@ class Geometry:
 
     def __init__(self, n_features: int, prior=None, nonnegative=False):
         d = n_features
-        if d >= 2**32:
-            raise ValueError(
-                f"The problem has {d} weights; at most {2**32 - 1} can be indexed. "
-                "Use fewer features (feature hashing) or fewer outputs."
-            )
+        check_size(d)
         mean, variance = (0.0, 1.0) if prior is None else check_prior(prior, d)
         mask = check_mask(nonnegative, d)
         self.is_plain = prior is None and not mask.any()
@@ -71,11 +67,12 @@ class Geometry:
                     "nonnegative=... does not go together with a full prior covariance: clipping "
                     "is exact only for a diagonal one. Give the diagonal, or drop nonnegative."
                 )
-            full = np.ascontiguousarray(variance, float)
+            full = np.array(variance, float, order="C")
             variance = np.diag(full)
+        # Copies: a view of the caller's array would be read-only, another type to compiled code.
         self.arrays = GeometryArrays(
-            np.ascontiguousarray(np.broadcast_to(np.asarray(mean, float), d)),
-            np.ascontiguousarray(np.broadcast_to(np.asarray(variance, float), d)),
+            np.array(np.broadcast_to(mean, d), float),
+            np.array(np.broadcast_to(variance, d), float),
             np.where(mask, 0.0, -np.inf),
             full,
         )
@@ -111,6 +108,15 @@ class Geometry:
         if self.arrays.full.size:
             return linear - 0.5 * float(v @ (w + self.arrays.mean))
         return linear + self.value(w) - float(w @ v)
+
+
+def check_size(d: int) -> None:
+    """Refuse more weights than the 32-bit indices of planes can tell apart."""
+    if d >= 2**32:
+        raise ValueError(
+            f"The problem has {d} weights; at most {2**32 - 1} can be indexed. "
+            "Use fewer features (feature hashing) or fewer outputs."
+        )
 
 
 def check_prior(prior, d: int):

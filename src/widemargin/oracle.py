@@ -24,6 +24,10 @@ from .problem import Compiled, CompiledSlack, GivesPlanes, ListsOutputs, Problem
 from .rescaling import find_plane, ranked_planes
 
 
+#: Examples per compiled call where a list of them must not cost memory.
+CHUNK = 8_192
+
+
 class OutOfTime(Exception):
     """The deadline passed in the middle of a sweep."""
 
@@ -171,8 +175,11 @@ class CompiledOracle:
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w)."""
-        total = HingeSum(np.zeros(1), self.cost)
-        self.sweep(add_hinge, total, w, np.arange(self.n_examples))
+        cost = np.array([float(self.C)]) if self.weights is None else self.cost
+        total = HingeSum(np.zeros(1), cost)
+        for begin in range(0, self.n_examples, CHUNK):
+            order = np.arange(begin, min(begin + CHUNK, self.n_examples))
+            self.sweep(add_hinge, total, w, order)
         return float(total.hinge[0])
 
     def find(self, i: int, w: np.ndarray):
@@ -352,11 +359,12 @@ def keep_plane(planes, geometry, w, i, loss, index, value, always):
 
 class HingeSum(NamedTuple):
     hinge: np.ndarray  # (1,)
-    cost: np.ndarray  # (n,)
+    cost: np.ndarray  # (n,) or one number for all
 
 
 @kernel
 def add_hinge(state, w, i, loss, index, value):
     """Add C_i * hinge_i(w)."""
-    state.hinge[0] += state.cost[i] * max(0.0, loss - sparse_dot(index, value, w))
+    cost = state.cost[i] if state.cost.size > 1 else state.cost[0]
+    state.hinge[0] += cost * max(0.0, loss - sparse_dot(index, value, w))
     return True

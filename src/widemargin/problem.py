@@ -92,6 +92,8 @@ def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.n
         indices, values = np.asarray(vector[0]), np.asarray(vector[1], np.float64)
         if indices.shape != values.shape or indices.ndim != 1:
             raise ValueError(f"{what} must be a pair of equally long (indices, values).")
+        if indices.size and indices.dtype.kind not in "iu":
+            raise ValueError(f"{what} has indices of type {indices.dtype}; integers are needed.")
         if indices.size and (indices.min() < 0 or indices.max() >= n_features):
             raise ValueError(f"{what} has an index outside 0..{n_features - 1}.")
         unique, where = np.unique(indices, return_inverse=True)
@@ -122,8 +124,9 @@ def difference(problem, x, y, y_hat) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(truth, tuple) or isinstance(other, tuple):
         raise ValueError("joint_feature gives a dense array for one output and a pair for another.")
     truth, other = np.asarray(truth, float), np.asarray(other, float)
-    if truth.shape != (d,) or other.shape != (d,):
-        raise ValueError(f"joint_feature has shape {other.shape}; ({d},) is needed.")
+    for phi in (truth, other):
+        if phi.shape != (d,):
+            raise ValueError(f"joint_feature has shape {phi.shape}; ({d},) is needed.")
     return as_sparse(truth - other, d, "joint_feature")
 
 

@@ -47,6 +47,8 @@ def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> Found:
     """The most violated plane of example (x, y) at w."""
     if isinstance(problem, GivesPlanes):
         loss, delta = problem.plane(x, y, w)
+        if not np.isfinite(loss):
+            raise ValueError(f"plane(x, y, w) has the loss {loss}; a finite number is needed.")
         return exact(Plane(float(loss), as_sparse(delta, problem.n_features, "delta")), w)
     if rescaling == "margin":
         return exact(margin_plane(problem, x, y, problem.decode(x, w, y_true=y)), w)

@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     bias: float
 
 
-def as_rows(X, bias: float = 0.0) -> Rows:
+def as_rows(X, bias: float = 0.0, n_columns: int | None = None) -> Rows:
     """View `X` (n, d), dense or sparse, as rows; copies nothing that is already in order.
 
     Parameters
@@ -38,6 +38,8 @@ def as_rows(X, bias: float = 0.0) -> Rows:
         Finite numbers; anything but float32 becomes float64.
     bias : float
         Size of the constant feature appended to every row, 0 for none.
+    n_columns : int, optional
+        The number of columns that X must have.
 
     Examples
     --------
@@ -45,6 +47,10 @@ def as_rows(X, bias: float = 0.0) -> Rows:
     >>> rows.values.size, rows.indices.size
     (4, 0)
     """
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2 or (n_columns is not None and X.shape[1] != n_columns):
+        columns = "columns" if n_columns is None else n_columns
+        raise ValueError(f"X has shape {X.shape}; (examples, {columns}) is needed.")
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     n, d = X.shape
     if sp.issparse(X):
@@ -53,17 +59,22 @@ def as_rows(X, bias: float = 0.0) -> Rows:
         if not X.has_canonical_format:  # repeated entries would falsify norms
             X = X.copy()
             X.sum_duplicates()
-        unsigned = np.uint32 if X.indices.dtype.itemsize == 4 else np.uint64
         return Rows(
             np.ascontiguousarray(X.data, dtype),
-            np.ascontiguousarray(X.indices).view(unsigned),
-            X.indptr.astype(np.uint64),
+            as_unsigned(X.indices),
+            as_unsigned(X.indptr),
             d,
             float(bias),
         )
     values = np.ascontiguousarray(X, dtype).reshape(-1)
     indptr = np.arange(0, n * d + 1, max(d, 1), dtype=np.uint64) if d else np.zeros(n + 1, "u8")
     return Rows(values, np.empty(0, np.uint32), indptr, d, float(bias))
+
+
+def as_unsigned(integers: np.ndarray) -> np.ndarray:
+    """The same memory as unsigned numbers (signed ones cost compiled code a wrap-around test)."""
+    unsigned = np.uint32 if integers.dtype.itemsize == 4 else np.uint64
+    return np.ascontiguousarray(integers).view(unsigned)
 
 
 def check_indices(X) -> None:
@@ -131,14 +142,14 @@ def square_norm(values, start, end, bias):
 @kernel
 def row_dot(rows, i, w):
     """<x_i, w>, for loops that do more than this."""
-    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    start, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])
     return dot(rows.values, rows.indices, start, end, rows.bias, w)
 
 
 @kernel
 def write_plane(rows, i, factor, offset, stride, at, index, value):
     """Append factor * x_i to a sparse plane, feature j at `offset + stride * j`; return the end."""
-    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    start, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])
     for k in range(start, end):
         column = np.uint64(rows.indices[k]) if rows.indices.size else k - start
         index[at] = offset + stride * column

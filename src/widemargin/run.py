@@ -84,7 +84,7 @@ class Progress:
 
 def relative_gap(primal: float, dual: float, scale: float) -> float:
     """(primal - dual) / primal; where the optimum is 0, relative to 1e-12 * `scale`."""
-    return (primal - dual) / max(abs(primal), 1e-12 * scale)
+    return (primal - dual) / (max(abs(primal), 1e-12 * scale) or 1.0)
 
 
 class Best:

@@ -155,8 +155,9 @@ def prefetch_row(values, indices, lo, hi):
     """The cache lines of a row soon to be read."""
     for t in range(lo, hi, np.uint64(64 // values.itemsize)):
         prefetch(values, np.uint64(t))
-    for t in range(lo, hi, SIXTEEN):
-        prefetch(indices, np.uint64(t))
+    if indices.size:
+        for t in range(lo, hi, SIXTEEN):
+            prefetch(indices, np.uint64(t))
 
 
 @kernel

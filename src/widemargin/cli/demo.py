@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from sklearn.model_selection import train_test_split
 
 from .. import StructuredSVM, SVMClassifier, load
 from ..displays import ConvergenceDisplay, ScoreDisplay, import_pyplot
+from ..history import History
 from ..losses import Taxonomy
 from ..problems import RealFunction
+from ..run import Progress
 from ..solvers import Cached, OneSlack
 from ..stopping import Callback
+from .live import LiveLine
 from .report import Report
 
 SOLVERS: dict[str, Any] = {
@@ -64,50 +67,12 @@ class Windows:
         return int(scores.argmax())
 
 
-class LiveLine:
-    """One line about a running fit: rewritten on a terminal, printed once at the end elsewhere.
-
-    Parameters
-    ----------
-    name : str
-    pause : float
-        Seconds between two updates at least.
-    """
-
-    def __init__(self, name: str, pause: float = 0.08):
-        self.name, self.pause, self.drawn = name, pause, 0.0
-        self.is_terminal = sys.stdout.isatty()
-
-    def __call__(self, progress) -> bool:
-        """A stop rule's function; it never stops the fit."""
-        now = time.perf_counter()
-        if self.is_terminal and now - self.drawn >= self.pause:
-            self.drawn = now
-            self.show(
-                progress.passes, progress.primal, progress.dual, progress.gap, progress.seconds
-            )
-        return False
-
-    def show(self, passes, primal, dual, gap, seconds, end: str = "") -> None:
-        """Print the numbers."""
-        start, rest = ("\r", "\x1b[K") if self.is_terminal else ("", "")
-        line = (
-            f"  {self.name:20s}{passes:7.1f}{primal:12.4f}{dual:12.4f}{gap:10.3%}{seconds:8.2f} s"
-        )
-        print(f"{start}{line}{rest}", end=end, flush=True)
-
-    def finish(self, history, certificate) -> None:
-        """The last state of the line."""
-        passes, seconds = history.last("passes"), history.last("seconds")
-        self.show(passes, certificate.primal, certificate.dual, certificate.gap, seconds, "\n")
-
-
 def say(text: str = "") -> None:
     """Print at once."""
     print(text, flush=True)
 
 
-def compile_all(X, y) -> float:
+def compile_all(X: np.ndarray, y: np.ndarray) -> float:
     """Seconds it takes to compile, or to load from the cache, every kernel the solvers need."""
     began = time.perf_counter()
     for solver in SOLVERS.values():  # small, but long enough to reach every kernel
@@ -115,12 +80,10 @@ def compile_all(X, y) -> float:
     return time.perf_counter() - began
 
 
-def fit_all(X, y, C: float, tol: float) -> dict[str, SVMClassifier]:
+def fit_all(X: np.ndarray, y: np.ndarray, C: float, tol: float) -> dict[str, SVMClassifier]:
     """One model per solver, each with its live line."""
     models = {}
-    say(
-        f"  {'solver':20s}{'passes':>7s}{'objective':>12s}{'lower bound':>12s}{'gap':>10s}{'time':>10s}"
-    )
+    say(LiveLine.HEAD)
     for name, solver in SOLVERS.items():
         line = LiveLine(name)
         model = SVMClassifier(C, solver=solver, tol=tol, stop=Callback(line), random_state=0)
@@ -129,7 +92,9 @@ def fit_all(X, y, C: float, tol: float) -> dict[str, SVMClassifier]:
     return models
 
 
-def show_solvers(report: Report, X, y, X_test, y_test) -> SVMClassifier:
+def show_solvers(
+    report: Report, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
+) -> SVMClassifier:
     """Section 1: every solver finds the same optimum, and proves it."""
     tol = 1e-3
     say("\n1. Five solvers, one optimum (10 classes, 64 pixels, gap asked for: 0.1 %)")
@@ -167,25 +132,26 @@ def show_solvers(report: Report, X, y, X_test, y_test) -> SVMClassifier:
     head = ("solver", "passes", "seconds", "objective", "lower bound", "gap", "test accuracy")
     report.table(head, rows)
     histories = {name: model.history_ for name, model in models.items()}
+    thrifty = sorted(models, key=lambda name: models[name].history_.last("passes"))[:2]
     captions = {
-        "seconds": "Time, compilation not counted. An oracle call is cheap here: ten short dot products.",
+        "seconds": "Time, compilation not counted. An oracle call is cheap here: ten dot products.",
         "passes": "Passes over the data. This is what counts when an oracle call is expensive: "
-        "Cached and n_slack get most out of each pass.",
+        f"{' and '.join(thrifty)} need fewest.",
     }
     for x, caption in captions.items():
-        report.picture(f"convergence_{x}", lambda x=x: drawn_histories(histories, x, tol), caption)
+        report.picture(f"convergence_{x}", partial(drawn_histories, histories, x, tol), caption)
     return models["dual_coordinate"]
 
 
-def drawn_histories(histories, x: str, tol: float):
+def drawn_histories(histories: dict[str, History], x: str, tol: float) -> Any:
     """The figure of a ConvergenceDisplay."""
     return ConvergenceDisplay.from_histories(histories, x=x, tol=tol).figure_
 
 
-def show_taxonomy(report: Report, X, y) -> None:
+def show_taxonomy(report: Report, X: np.ndarray, y: np.ndarray) -> None:
     """Section 2: train for the loss that counts."""
     say("\n2. A tree of shapes as the loss (16 random splits, C chosen on held-out data)")
-    parents = {digit: shape for shape, digits in SHAPES.items() for digit in digits}
+    parents: dict[Any, str] = {digit: shape for shape, digits in SHAPES.items() for digit in digits}
     parents |= dict.fromkeys(SHAPES, "digits")
     tree = Taxonomy(parents, weights=dict.fromkeys(SHAPES, 3.0), normalize=True)
     images = X.reshape(-1, 8, 8)
@@ -211,15 +177,17 @@ def show_taxonomy(report: Report, X, y) -> None:
         f"Not every mistake costs the same. Digits are grouped by shape ({shapes}); a mistake "
         "within a group costs 1/4, between groups 1. Two models are compared on the same test "
         "data, one trained for the zero-one loss and one for the tree; each chooses its C by the "
-        "tree loss on held-out data. The change is the mean over 16 random splits, with its standard "
-        "error (a little too small, for the splits share images); a change of less than two of "
-        "them is noise."
+        "tree loss on held-out data. The change is the mean over 16 random splits, with its "
+        "standard error (a little too small, for the splits share images); a change of less than "
+        "two of them is noise."
     )
     head = ("input", "errors, zero-one", "errors, tree", "tree loss, zero-one", "tree loss, tree")
     report.table((*head, "change"), rows)
 
 
-def tree_losses(X, y, tree: Taxonomy, seed: int) -> list[tuple[float, float]]:
+def tree_losses(
+    X: np.ndarray, y: np.ndarray, tree: Taxonomy, seed: int
+) -> list[tuple[float, float]]:
     """(error rate, mean tree loss) on test data: trained for zero-one, then for the tree."""
     cost = tree.matrix(range(10))
     rest = {"stratify": y, "random_state": seed}
@@ -238,9 +206,11 @@ def tree_losses(X, y, tree: Taxonomy, seed: int) -> list[tuple[float, float]]:
     return found
 
 
-def make_strips(count: int, wanted: int, images, labels, rng, width: int = 48):
+def make_strips(
+    count: int, wanted: int, images: np.ndarray, labels: np.ndarray, rng: np.random.Generator
+) -> tuple[list[np.ndarray], list[int]]:
     """Strips with four digits at random places, exactly one of them `wanted`; where it is."""
-    X, Y = [], []
+    X, Y, width = [], [], 48
     mine, others = np.flatnonzero(labels == wanted), np.flatnonzero(labels != wanted)
     for _ in range(count):
         strip = np.zeros((8, width))
@@ -253,7 +223,7 @@ def make_strips(count: int, wanted: int, images, labels, rng, width: int = 48):
     return X, Y
 
 
-def show_own_problem(report: Report, X, y) -> None:
+def show_own_problem(report: Report, X: np.ndarray, y: np.ndarray) -> None:
     """Section 3: three functions of plain Python are a problem."""
     say("\n3. A problem of your own: find the 3 in a strip of digits (three functions of Python)")
     rng, half, images = np.random.default_rng(0), len(y) // 2, X.reshape(-1, 8, 8)
@@ -296,11 +266,10 @@ def draw_strips(strips, truths, found, template):
     left.subplots_adjust(0.01, 0.02, 0.99, 0.98, wspace=0.05, hspace=0.15)
     for axis, x, true, guess in zip(axes, strips, truths, found, strict=True):
         axis.imshow(x, cmap="gray_r", vmin=0, vmax=1)
-        shared = {"height": 8, "fill": False, "clip_on": False}
-        frame = Rectangle((true - 0.5, -0.5), 8, edgecolor="#009E73", linewidth=3, **shared)
-        axis.add_patch(frame)
-        dashes = {"linestyle": (0, (2, 1.5)), "edgecolor": "#D55E00", "linewidth": 2}
-        axis.add_patch(Rectangle((guess - 0.5, -0.5), 8, **dashes, **shared))
+        frame: dict[str, Any] = {"width": 8, "height": 8, "fill": False, "clip_on": False}
+        axis.add_patch(Rectangle((true - 0.5, -0.5), edgecolor="#009E73", linewidth=3, **frame))
+        frame |= {"linestyle": (0, (2, 1.5)), "edgecolor": "#D55E00", "linewidth": 2}
+        axis.add_patch(Rectangle((guess - 0.5, -0.5), **frame))
         axis.set(xticks=[], yticks=[])
     axis, limit = right.subplots(), np.abs(template).max()
     right.subplots_adjust(0.08, 0.02, 0.99, 0.9)
@@ -315,7 +284,7 @@ def show_cutting_planes(report: Report) -> None:
     X, Y = [-2.0, -1.0, 0.0, 1.0, 2.0], [0.5, -0.5, 0.5, -0.5, 0.5]
     seen: list[tuple[int, float, np.ndarray]] = []
 
-    def keep(progress) -> bool:
+    def keep(progress: Progress) -> bool:
         if not seen or not np.array_equal(seen[-1][2], progress.w):
             seen.append((progress.epoch, progress.gap, progress.w.copy()))
         return False
@@ -325,7 +294,7 @@ def show_cutting_planes(report: Report) -> None:
     model.fit(X, Y)
     say(f"  {model.certificate_}")
     shown = [*seen[:3], seen[-1]] if len(seen) > 4 else seen
-    titles = [f"after {epoch} cuts: gap {gap:.2g}" for epoch, gap, _ in shown]
+    titles = [f"cut {epoch}: gap {100 * gap:.2g} %" for epoch, gap, _ in shown]
     report.section("Cutting planes at work")
     report.text(
         "The worked example of Vedaldi's tutorial: a cubic through five points as a structured "
@@ -340,7 +309,7 @@ def show_cutting_planes(report: Report) -> None:
     )
 
 
-def show_saving(report: Report, model: SVMClassifier, X_test, folder: Path) -> None:
+def show_saving(report: Report, model: SVMClassifier, X_test: np.ndarray, folder: Path) -> None:
     """Section 5: a model goes to a file and comes back the same."""
     path = folder / "digits.safetensors"
     model.save(path)

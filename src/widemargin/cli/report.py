@@ -11,8 +11,8 @@ from typing import Any
 
 from ..displays import import_pyplot
 
-#: Colours of text and lines in pictures for light and for dark pages; the paper is transparent.
-INK = {"light": "#1f2328", "dark": "#d7dce2"}
+#: Colours of text and lines, and of the paper, in pictures for light and for dark pages.
+THEMES = {"light": ("#1f2328", "white"), "dark": ("#d7dce2", "none")}
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fbfbfa; --card: #ffffff; --ink: #1f2328;
@@ -105,13 +105,12 @@ class Report:
 
     def picture(self, name: str, draw: Callable[[], Any], caption: str) -> None:
         """Draw twice, for light and for dark pages; the light one is also written as a file."""
-        light = rendered(draw, INK["light"], paper="white")
+        light, dark = rendered(draw, *THEMES["light"]), rendered(draw, *THEMES["dark"])
         (self.folder / f"{name}.png").write_bytes(light)
-        sources = {theme: as_address(rendered(draw, ink)) for theme, ink in INK.items()}
         self.parts.append(
             '<figure><div class="scroll"><picture>'
-            f'<source srcset="{sources["dark"]}" media="(prefers-color-scheme: dark)">'
-            f'<img src="{sources["light"]}" alt="{escape(caption)}">'
+            f'<source srcset="{as_address(dark)}" media="(prefers-color-scheme: dark)">'
+            f'<img src="{as_address(light)}" alt="{escape(caption)}">'
             f"</picture></div><figcaption>{escape(caption)}</figcaption></figure>"
         )
 
@@ -128,12 +127,11 @@ class Report:
         return path
 
 
-def rendered(draw: Callable[[], Any], ink: str, paper: str = "none") -> bytes:
+def rendered(draw: Callable[[], Any], ink: str, paper: str) -> bytes:
     """The PNG of the figure that `draw` returns, with text and axes in the colour `ink`."""
     pyplot = import_pyplot()
-    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor")
-    names += ("xtick.color", "ytick.color", "legend.labelcolor")
-    colours = dict.fromkeys(names, ink)
+    axes = ("axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color")
+    colours = dict.fromkeys(("text.color", "legend.labelcolor", *axes), ink)
     colours |= {"figure.facecolor": paper, "savefig.facecolor": paper, "axes.facecolor": paper}
     file = io.BytesIO()
     with pyplot.rc_context(colours):

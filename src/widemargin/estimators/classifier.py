@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import compute_class_weight
+from sklearn.utils import compute_class_weight, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..losses import cost_matrix
+from ..oracle import CHUNK
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
 from .fitting import (
     SolverParameters,
     check_parameters,
+    checked_inputs,
     checked_weights,
     fit_linear,
     intercept_size,
+    refuse_all_zero,
 )
 
 
@@ -134,26 +137,26 @@ class SVMClassifier(
             accept_large_sparse=True,
         )
         check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
             )
         self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
-        weights = self._example_weights(sample_weight, X, y, labels)
+        weights = self._example_weights(sample_weight, X, y)
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
         d, K = X.shape[1], len(self.classes_)
         if K == 2:  # signed margins
             problem = Binary(d, bias)
-            margin = np.array([-self.loss_matrix_[0, 1], self.loss_matrix_[1, 0]])
-            target, shape = margin[labels], (1, d)
+            cost = self.loss_matrix_
+            target = np.where(y == self.classes_[1], cost[1, 0], -cost[0, 1])
+            shape = (1, d)
         else:
             problem = Multiclass(d, self.loss_matrix_, bias)
-            target, shape = labels, (K, d)
-        del labels
+            target, shape = np.searchsorted(self.classes_, y), (K, d)
         return fit_linear(self, problem, X, y, target, weights, shape, bias, self.rescaling)
 
-    def _example_weights(self, sample_weight, X, y, labels):
+    def _example_weights(self, sample_weight, X, y):
         """sample_weight times class_weight, or None when both are absent."""
         weights = checked_weights(sample_weight, X)
         if self.class_weight is None:
@@ -161,7 +164,14 @@ class SVMClassifier(
         per_class = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=weights
         )
-        return per_class[labels] if weights is None else weights * per_class[labels]
+        wrong = np.flatnonzero(~np.isfinite(per_class) | (per_class < 0))
+        if wrong.size:
+            label, weight = self.classes_[wrong[0]], per_class[wrong[0]]
+            raise ValueError(f"class_weight of class {label!r} is {weight}; >= 0 is needed.")
+        per_example = per_class[np.searchsorted(self.classes_, y)]
+        weights = per_example if weights is None else weights * per_example
+        refuse_all_zero(weights)
+        return weights
 
     def _attributes(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """`coef_` and `intercept_` from flat weights."""
@@ -180,6 +190,10 @@ class SVMClassifier(
 
     def _mean_loss(self, X, y, w: np.ndarray) -> float:
         """Mean loss of the predictions of flat weights."""
+        blocks = gen_batches(len(y), CHUNK)  # no list of predictions as long as the data
+        return sum(self._loss_sum(X[block], y[block], w) for block in blocks) / len(y)
+
+    def _loss_sum(self, X, y, w: np.ndarray) -> float:
         fitted = self._attributes(w)
         scores = safe_sparse_dot(X, fitted["coef_"].T, dense_output=True) + fitted["intercept_"]
         predicted = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(1)
@@ -189,12 +203,12 @@ class SVMClassifier(
         if not known.all():
             strange = np.asarray(y)[~known][0]
             raise ValueError(f"The held-out data has a class that training has not: {strange!r}.")
-        return float(self.loss_matrix_[true, predicted].mean())
+        return float(self.loss_matrix_[true, predicted].sum())
 
     def decision_function(self, X):
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = checked_inputs(self, X)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 

@@ -8,16 +8,18 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..geometry import Geometry
+from ..geometry import Geometry, check_size
 from ..layouts import BoxRows
 from ..callbacks import SklearnCallbacks
 from ..oracle import CompiledOracle, make_oracle
+from ..rows import check_indices
 from ..run import Progress, iterate
-from ..solvers import NAMES, Cached, DualCoordinate, OneSlack, ProximalNewton, Start
+from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Start
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
@@ -75,9 +77,19 @@ def named_solver(solver: Any) -> Any:
         if solver not in NAMES:
             raise ValueError(f"solver is {solver!r}; known are 'auto', {', '.join(map(repr, NAMES))}.")
         return NAMES[solver]()
+    check_solver(solver)
+    return solver
+
+
+def check_solver(solver: Any) -> None:
+    """A frozen instance with the three functions of a solver, and so the solver it wraps."""
     if isinstance(solver, type) or not dataclasses.is_dataclass(solver):
         raise TypeError(f"solver must be a name or a solver instance, got {solver!r}.")
-    return solver
+    missing = [name for name in ("init", "epoch", "linear") if not hasattr(solver, name)]
+    if missing:
+        raise TypeError(f"solver {solver!r} is no solver: it lacks {', '.join(missing)}.")
+    if hasattr(solver, "solver"):
+        check_solver(solver.solver)
 
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
@@ -91,7 +103,7 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
         return DualCoordinate()
     if seconds_per_call(oracle, geometry) < SLOW_CALL:
         return DualCoordinate()
-    return Cached(OneSlack())
+    return Cached(DualCoordinate())
 
 
 def seconds_per_call(oracle, geometry: Geometry) -> float:
@@ -112,12 +124,17 @@ def seconds_per_call(oracle, geometry: Geometry) -> float:
     return elapsed / calls - overhead
 
 
+def is_number(value: Any) -> bool:
+    """Whether this is a finite real number (`True` is not one)."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    return number and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
 def check_positive(name: str, value: Any, allow_none: bool = False) -> None:
     """A finite number above zero."""
     if value is None and allow_none:
         return
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not np.isfinite(value) or value <= 0:
+    if not is_number(value) or value <= 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
 
 
@@ -141,13 +158,28 @@ def checked_weights(sample_weight, X) -> np.ndarray | None:
     if np.any(weights < 0):
         row = int(np.flatnonzero(weights < 0)[0])
         raise ValueError(f"sample_weight[{row}] is negative: {weights[row]}.")
+    return weights
+
+
+def refuse_all_zero(weights: np.ndarray) -> None:
+    """There must be an example that counts."""
     if not np.any(weights > 0):
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
-    return weights
+
+
+def checked_inputs(estimator, X):
+    """X of a prediction, with the number of features of the fit; indices inside the columns."""
+    X = validate_data(
+        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+    )
+    if sp.issparse(X):  # SciPy's product would read beyond the weights
+        check_indices(X)
+    return X
 
 
 def fit_linear(estimator, problem, X, y, target, weights, shape, bias, rescaling="margin"):
     """Fit an estimator with `coef_` of the given shape; returns it."""
+    check_size(problem.n_features)  # before anything of that size is allocated
     prior = flat_prior(estimator.prior, shape, bias)
     geometry = Geometry(problem.n_features, prior, flat_mask(estimator.nonnegative, shape, bias))
     oracle = make_oracle(problem, X, target, estimator.C, weights, rescaling)

@@ -13,9 +13,11 @@ from ..problems import Regression
 from .fitting import (
     SolverParameters,
     check_parameters,
+    checked_inputs,
     checked_weights,
     fit_linear,
     intercept_size,
+    is_number,
 )
 
 
@@ -92,7 +94,7 @@ stop, warm_start, random_state
             Factors of C per example.
         """
         check_parameters(self)
-        if not np.isfinite(self.epsilon) or self.epsilon < 0:
+        if not is_number(self.epsilon) or self.epsilon < 0:
             raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}.")
         X, y = validate_data(
             self,
@@ -124,7 +126,7 @@ stop, warm_start, random_state
     def predict(self, X):
         """<w, x> + intercept."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = checked_inputs(self, X)
         return safe_sparse_dot(X, self.coef_[0], dense_output=True) + self.intercept_[0]
 
     def __sklearn_tags__(self):

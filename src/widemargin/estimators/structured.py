@@ -10,7 +10,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from ..geometry import Geometry
-from ..oracle import make_oracle
+from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
 from .fitting import SolverParameters, check_parameters, finish_fit
@@ -95,6 +95,8 @@ random_state
         weights = checked_sequence_weights(sample_weight, len(y))
         geometry = Geometry(int(self.problem.n_features), self.prior, self.nonnegative)
         oracle = make_oracle(self.problem, X, y, self.C, weights, self.rescaling)
+        if isinstance(oracle, CompiledOracle):
+            check_packed(oracle.data)
         return finish_fit(self, oracle, geometry, X, y)
 
     def predict(self, X) -> list[Any]:
@@ -138,6 +140,9 @@ random_state
 def check_functions(problem: Any) -> None:
     """Tell which function of the problem is missing."""
     if isinstance(problem, Problem | GivesPlanes) and not isinstance(problem, type):
+        size = problem.n_features
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise ValueError(f"n_features of the problem is {size!r}; an integer >= 1 is needed.")
         return
     needed = ("n_features", "joint_feature", "loss", "decode")
     missing = [name for name in needed if getattr(problem, name, None) is None]
@@ -146,6 +151,15 @@ def check_functions(problem: Any) -> None:
         "A problem has n_features, joint_feature(x, y), loss(y_true, y) and "
         "decode(x, w, y_true=None, loss_scale=1.0)."
     )
+
+
+def check_packed(data: Any) -> None:
+    """Compiled code checks nothing: refuse NaN and infinity in what `pack` made."""
+    for name, part in zip(data._fields, data, strict=True):
+        if isinstance(part, tuple):
+            check_packed(part)
+        elif np.asarray(part).dtype.kind == "f" and not np.isfinite(part).all():
+            raise ValueError(f"X or y contains NaN or infinity (in `{name}` of the packed data).")
 
 
 def checked_sequence_weights(sample_weight, n: int) -> np.ndarray | None:

@@ -56,7 +56,7 @@ class Binary:
 
     def pack(self, X, Y) -> BoxRows:
         """Rows and signed margins."""
-        return BoxRows(as_rows(X, self.bias), np.ascontiguousarray(Y, np.float64), 0.0, False)
+        return BoxRows(as_rows(X, self.bias, self.n_inputs), np.ascontiguousarray(Y, np.float64), 0.0, False)
 
 
 @kernel

@@ -64,14 +64,20 @@ class Multiclass:
     def pack(self, X, Y) -> ClassRows:
         """Rows, labels and the loss matrix."""
         label = np.ascontiguousarray(Y, np.int64)
-        return ClassRows(as_rows(X, self.bias), label, self.loss_matrix)
+        wrong = np.flatnonzero((label < 0) | (label >= self.n_classes) | (label != np.asarray(Y)))
+        if wrong.size:
+            raise ValueError(
+                f"example {wrong[0]}: its label is {Y[wrong[0]]!r}; classes are "
+                f"0..{self.n_classes - 1}."
+            )
+        return ClassRows(as_rows(X, self.bias, self.n_inputs), label, self.loss_matrix)
 
 
 @kernel
 def class_scores(rows, i, w, scores):
     """scores[k] = <x_i, w_k>."""
     K = np.uint64(scores.size)
-    start, end = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    start, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])
     scores[:] = 0.0
     for k in range(start, end):
         j = np.uint64(rows.indices[k]) if rows.indices.size else k - start

@@ -57,7 +57,7 @@ class Regression:
     def pack(self, X, Y) -> BoxRows:
         """Rows and targets."""
         target = np.ascontiguousarray(Y, np.float64)
-        return BoxRows(as_rows(X, self.bias), target, float(self.epsilon), True)
+        return BoxRows(as_rows(X, self.bias, self.n_inputs), target, float(self.epsilon), True)
 
 
 @kernel

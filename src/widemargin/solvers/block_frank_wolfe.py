@@ -139,7 +139,8 @@ def towards_corner(state, w, i, best):
                     dual.scratch[j] = 1e-300  # cancelled, but listed
         p = planes.next[p]
     for k in range(count):
-        state.entries[k] = dual.scratch[state.touched[k]]
+        entry = dual.scratch[state.touched[k]]
+        state.entries[k] = entry if abs(entry) > 1e-299 else 0.0
         dual.scratch[state.touched[k]] = 0.0
     # 2. exact step; curvature 0 goes to the corner
     touched, entries = state.touched[:count], state.entries[:count]

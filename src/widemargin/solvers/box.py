@@ -17,10 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import inlined, kernel
+from ..oracle import Restricted
 from ..rows import axpy, dot, n_weights, square_norm
+from ..simd import prefetch, prefetch_row
 from .protocol import Bound, Start
 
 ONE = np.uint64(1)
+NEAR, FAR = np.uint64(4), np.uint64(8)  # how many visits ahead the memory is asked
 
 
 class BoxState(NamedTuple):
@@ -61,7 +64,7 @@ def compact_cost(oracle) -> np.ndarray:
 def epoch(solver, oracle, state: BoxState, rng):
     """One pass over the active examples."""
     n, size = oracle.n_examples, int(state.size[0])
-    subset = len(oracle.examples) < n
+    subset = isinstance(oracle, Restricted)
     active = oracle.examples.astype(np.uint32) if subset else state.active[:size]
     if solver.order == "random":
         word = np.array([rng.integers(1, 2**63)], np.uint64)
@@ -120,7 +123,16 @@ def box_pass(data, cost, state, active, bound):
     hinge, top, linear = 0.0, 0.0, 0.0
     while t < size:
         i = np.uint64(active[t])
-        start, end = indptr[i], indptr[i + ONE]
+        # 0. ask the memory for a row that comes soon, and for where a later one begins
+        if t + FAR < size:
+            after = np.uint64(active[t + FAR])
+            prefetch(indptr, after)
+            prefetch(beta, after)
+            prefetch(targets, after)
+        if t + NEAR < size:
+            after = np.uint64(active[t + NEAR])
+            prefetch_row(values, indices, np.uint64(indptr[after]), np.uint64(indptr[after + ONE]))
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         target = targets[i]
         low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
         b = beta[i]
@@ -178,5 +190,6 @@ def restart(data, cost, state):
         state.beta[i] = b
         linear += target * b - data.epsilon * abs(b)
         if b != 0.0:
-            axpy(values, indices, indptr[i], indptr[i + ONE], bias, b, state.v)
+            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+            axpy(values, indices, start, end, bias, b, state.v)
     state.linear[0] = linear

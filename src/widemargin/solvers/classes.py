@@ -109,7 +109,7 @@ def class_data(oracle) -> ClassData:
         kept = np.empty(indptr[-1], values.dtype)
         gather_entries(values, np.uint64(rows.n_columns), kept, indices)
         values = kept
-    indices = indices.astype(np.uint32, copy=False)
+    indices, indptr = indices.astype(np.uint32, copy=False), indptr.astype(np.uint64, copy=False)
     return ClassData(
         values, indices, indptr, rows.n_columns, rows.bias, label, loss, oracle.cost
     )

@@ -108,7 +108,7 @@ class ProximalNewton:
         scores(data.rows, direction, state.slide)
         step = line_search(data, cost, state, sigma, residual, direction)
         state.w[:] += step * direction
-        state.z[:] += step * state.slide
+        advance(state.z, state.slide, step)
         return state, bound
 
     def linear(self, state: ProximalState) -> float:
@@ -179,7 +179,15 @@ def scores(rows, w, z):
     """z_i = <x_i, w>."""
     values, indices, indptr, _, bias = rows
     for i in range(np.uint64(z.size)):
-        z[i] = dot(values, indices, indptr[i], indptr[i + ONE], bias, w)
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+        z[i] = dot(values, indices, start, end, bias, w)
+
+
+@kernel
+def advance(z, slide, step):
+    """z += step * slide, without a temporary as long as the data."""
+    for i in range(z.size):
+        z[i] += step * slide[i]
 
 
 @inlined
@@ -210,13 +218,14 @@ def respond(data, cost, beta, sigma, z, u, hessian):
         target = targets[i]
         low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
         r = target - z[i]
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
         b = soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high)
         if b != 0.0:
             linear += target * b - epsilon * abs(b)
-            axpy(values, indices, indptr[i], indptr[i + ONE], bias, b, u)
+            axpy(values, indices, start, end, bias, b, u)
         if low < b < high and (b != 0.0 or epsilon == 0.0):
-            add_outer(values, indices, indptr[i], indptr[i + ONE], bias, sigma, d, flat)
+            add_outer(values, indices, start, end, bias, sigma, d, flat)
     return linear, hinge
 
 

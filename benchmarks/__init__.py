@@ -1,0 +1,1 @@
+"""Speed and memory against peers, measured in the same run. `make bench` or `python -m benchmarks`."""

@@ -1,0 +1,122 @@
+"""Binary and Crammer-Singer fits against LIBLINEAR and LinearSVC, one thread, C = 1, no bias."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin import SVMClassifier
+from widemargin.datasets import load_dataset
+
+from .timing import interleaved, table
+
+BINARY = {"a9a": 1.5, "w8a": 1.5, "ijcnn1": 1.5, "covtype.binary": 2.0}
+MULTICLASS = {"usps01": 3.0, "mnist": 3.0}
+
+
+def ours(X, y, tol: float):
+    """Fit as a user does, validation of the input included."""
+    return SVMClassifier(tol=tol, fit_intercept=False, max_passes=None, random_state=0).fit(X, y)
+
+
+def liblinear(problem, options: str):
+    from liblinear.liblinearutil import parameter, train
+
+    return train(problem, parameter(f"{options} -c 1 -q"))
+
+
+def linear_svc(X, y):
+    from sklearn.svm import LinearSVC
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LinearSVC(loss="hinge", dual=True, fit_intercept=False, tol=0.01).fit(X, y)
+
+
+def binary_objective(w, X, y) -> float:
+    return 0.5 * w @ w + float(np.maximum(0.0, 1.0 - y * (X @ w)).sum())
+
+
+def multiclass_objective(W, X, label) -> float:
+    """W (K, d)."""
+    scores = X @ W.T
+    own = scores[np.arange(len(label)), label]
+    violation = scores + 1.0
+    violation[np.arange(len(label)), label] -= 1.0
+    return 0.5 * float((W * W).sum()) + float((violation.max(axis=1) - own).sum())
+
+
+def liblinear_weights(model, n_features: int) -> np.ndarray:
+    """(K, d), or (1, d) with the sign of class +1."""
+    K = model.nr_class if model.nr_class > 2 else 1
+    w = np.ctypeslib.as_array(model.w, (n_features * K,)).reshape(n_features, K).T
+    labels = [model.label[k] for k in range(model.nr_class)]
+    if K == 1:
+        return w if labels[0] == 1 else -w
+    return w[np.argsort(labels)]
+
+
+def binary(repeats: int, names=tuple(BINARY)) -> str:
+    from liblinear.liblinearutil import problem
+
+    rows = []
+    for name in names:
+        data = load_dataset(name)
+        X, y = sp.csr_matrix(data.X_train), np.asarray(data.y_train, float)
+        packed = problem(y, X)
+        ours(X, y, 1e-4)  # compile, or load what is compiled
+        best = interleaved(
+            {
+                "ours": lambda X=X, y=y: ours(X, y, 1e-4),
+                "liblinear": lambda packed=packed: liblinear(packed, "-s 3"),
+                "linear_svc": lambda X=X, y=y: linear_svc(X, y),
+            },
+            repeats if X.shape[0] < 200_000 else min(repeats, 2),
+        )
+        w = best["ours"][1].coef_[0]
+        peers = {
+            "liblinear": liblinear_weights(best["liblinear"][1], X.shape[1])[0],
+            "linear_svc": best["linear_svc"][1].coef_[0],
+        }
+        seconds = best["ours"][0]
+        row = [name, f"{seconds:.3f}", f"{binary_objective(w, X, y):.2f}"]
+        for peer, weights in peers.items():
+            row += [f"{best[peer][0]:.3f}", f"{binary_objective(weights, X, y):.2f}"]
+            row.append(f"**{best[peer][0] / seconds:.2f}x**")
+        row.append(f"{BINARY[name]}x")
+        rows.append(row)
+    header = ["data", "ours s", "objective", "LIBLINEAR -s 3 s", "objective", "ratio"]
+    header += ["LinearSVC s", "objective", "ratio", "bar"]
+    return table("Binary hinge, tol = 1e-4", header, rows)
+
+
+def multiclass(repeats: int, names=tuple(MULTICLASS)) -> str:
+    from liblinear.liblinearutil import problem
+
+    rows = []
+    for name in names:
+        data = load_dataset(name)
+        X, y = np.asarray(data.X_train, float), np.asarray(data.y_train)
+        packed = problem(y.astype(float), sp.csr_matrix(X))
+        ours(X[:500], y[:500], 1e-1)
+        contestants = {
+            "ours 1e-4": lambda X=X, y=y: ours(X, y, 1e-4),
+            "ours 1e-3": lambda X=X, y=y: ours(X, y, 1e-3),
+            "liblinear 0.1": lambda packed=packed: liblinear(packed, "-s 4 -e 0.1"),
+        }
+        if len(y) < 20_000:
+            contestants["liblinear 0.01"] = lambda packed=packed: liblinear(packed, "-s 4 -e 0.01")
+        best = interleaved(contestants, repeats if len(y) < 20_000 else 1)
+        label = np.searchsorted(np.unique(y), y)
+        for entry, (seconds, model) in best.items():
+            is_ours = entry.startswith("ours")
+            W = model.coef_ if is_ours else liblinear_weights(model, X.shape[1])
+            ratio = best["liblinear 0.1"][0] / seconds
+            fine = best.get("liblinear 0.01", (np.nan,))[0] / seconds
+            objective = f"{multiclass_objective(W, X, label):.2f}"
+            bar = f"{MULTICLASS[name]}x" if entry == "ours 1e-4" else ""
+            rows.append([name, entry, f"{seconds:.3f}", objective, f"{ratio:.2f}x", f"{fine:.2f}x", bar])
+    header = ["data", "who, tolerance", "s", "objective", "ratio to -e 0.1", "ratio to -e 0.01", "bar"]
+    return table("Crammer-Singer against LIBLINEAR -s 4", header, rows)
