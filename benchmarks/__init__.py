@@ -1,1 +1,1 @@
-"""Speed and memory against peers, measured in the same run. `make bench` or `python -m benchmarks`."""
+"""Speed and memory against peers in the same run: `make bench` or `python -m benchmarks`."""

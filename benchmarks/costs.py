@@ -106,9 +106,7 @@ def economy() -> str:
         for solver in (plain, Cached(plain), Cached(plain, preventive=2)):
             oracle = PythonOracle(problem, X, Y, 0.1)
             stop = Gap(1e-2) | Passes(2000)
-            last = run(
-                solver, oracle, Geometry(problem.n_features), np.random.default_rng(0), stop
-            )
+            last = run(solver, oracle, Geometry(problem.n_features), np.random.default_rng(0), stop)
             calls.append((last.oracle_calls, last.cache_hits))
         (a, _), (b, hits), _ = calls
         name = type(plain).__name__

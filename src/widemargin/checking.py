@@ -57,10 +57,12 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
             check_planes(problem, examples, weights, findings)
         else:
             for i, (x, y) in zip(rows, examples, strict=True):
-                findings.attempt(f"example {i} fails", check_example, problem, x, y, weights, findings)
+                args = (problem, x, y, weights, findings)
+                findings.attempt(f"example {i} fails", check_example, *args)
             check_argmax(problem, examples, weights, findings)
         if isinstance(problem, Compiled) and not findings.texts:
-            findings.attempt("pack and oracle fail", check_compiled, problem, X, Y, rows, weights, findings)
+            packed = (problem, X, Y, rows, weights, findings)
+            findings.attempt("pack and oracle fail", check_compiled, *packed)
     findings.conclude(type(problem).__name__)
 
 
@@ -78,7 +80,7 @@ class Findings:
         """Call; an exception becomes a finding."""
         try:
             function(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (a user's function may raise anything)
             self.add(f"error {type(error).__name__}", f"{what}: {type(error).__name__}: {error}")
             return False
         return True
@@ -138,7 +140,7 @@ def check_purity(problem, x, y, w, output, kwargs, findings: Findings) -> None:
         findings.add("alters", "decode, loss or joint_feature changes x, y or w; copy them first.")
 
 
-def candidates(problem, x, y, w_list, examples) -> Iterator[Any]:
+def candidates(problem, x, y, w_list) -> Iterator[Any]:
     """Outputs known to be legal for x."""
     if isinstance(problem, ListsOutputs):
         for count, output in enumerate(problem.outputs(x)):
@@ -156,13 +158,17 @@ def candidates(problem, x, y, w_list, examples) -> Iterator[Any]:
 def check_argmax(problem, examples, weights, findings: Findings) -> None:
     """decode must be at least as good as every output we know, plain and loss-augmented."""
     for x, y in examples:
-        try:
-            known = [(o, float(problem.loss(y, o)), relative(problem, x, y, o))
-                     for o in candidates(problem, x, y, weights, examples)]
-            for w in weights:
-                compare(problem, x, y, w, known, findings)
-        except Exception as error:
-            findings.add(f"error {type(error).__name__}", f"{type(error).__name__}: {error}")
+        findings.attempt("decode fails", compare_all, problem, x, y, weights, findings)
+
+
+def compare_all(problem, x, y, weights, findings: Findings) -> None:
+    """Compare decode with what is known of one example, at all weights."""
+    known = [
+        (output, float(problem.loss(y, output)), relative(problem, x, y, output))
+        for output in candidates(problem, x, y, weights)
+    ]
+    for w in weights:
+        compare(problem, x, y, w, known, findings)
 
 
 def relative(problem, x, y, output):
@@ -194,14 +200,16 @@ def compare(problem, x, y, w, known, findings: Findings) -> None:
         worst = min(score(p, w) for _, _, p in known)
         if scale == 0.0:
             sign = score(phi, w) <= worst + 1e-9 * (1.0 + abs(worst)) and worst < plain_best
-            text = "it returns the *lowest* score, as if a sign were wrong" if sign else (
-                f"an output of score {found:.4g} was returned, one of {best:.4g} exists")
+            text = f"an output of score {found:.4g} was returned, one of {best:.4g} exists"
+            if sign:
+                text = "it returns the *lowest* score, as if a sign were wrong"
             findings.add("argmax", f"decode(x, w) is not the argmax of <w, joint_feature>: {text}.")
         elif is_plain and not is_unscaled:
             findings.add(
                 "ignores",
                 "decode ignores the loss: with y_true it returns outputs that are worse than known "
-                f"ones ({found:.4g} against {best:.4g}); it must maximise score + loss_scale * loss.",
+                f"ones ({found:.4g} against {best:.4g}); it must maximise "
+                "score + loss_scale * loss.",
             )
         elif is_minus and scale == 1.0:
             findings.add(
@@ -264,5 +272,5 @@ def equal(a, b) -> bool:
         return len(a) == len(b) and all(equal(p, q) for p, q in zip(a, b, strict=True))
     try:
         return bool(a == b)
-    except Exception:  # an exotic type without a truth value: let it pass
+    except (TypeError, ValueError):  # an exotic type without a truth value: let it pass
         return True

@@ -71,7 +71,7 @@ def cached(function: Callable, owners: tuple[str, ...] = ()) -> Any:
 
     `owners` names the caller's types it is compiled for, which get an index of their own.
     """
-    options = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
     try:
         dispatcher = njit(cache=True, **options)(function)
     except RuntimeError as error:  # no writable folder, or a function typed at a prompt

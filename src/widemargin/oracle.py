@@ -23,7 +23,6 @@ from .planes import add_plane, empty_planes, evaluate, grow, remember, sparse_do
 from .problem import Compiled, CompiledSlack, GivesPlanes, ListsOutputs, ProblemError, as_sparse
 from .rescaling import find_plane, ranked_planes
 
-
 #: Examples per compiled call where a list of them must not cost memory.
 CHUNK = 8_192
 
@@ -234,7 +233,8 @@ class Remembering:
         self.keep(i, w, *plane)
         if self.preventive:
             for other in self.oracle.runners_up(i, w, 1 + self.preventive)[1:]:
-                self.keep(i, w, *other, always=True)
+                loss, index, value = other
+                self.keep(i, w, loss, index, value, always=True)
         return plane
 
     def keep(self, i: int, w: np.ndarray, loss, index, value, always: bool = False) -> None:
@@ -353,7 +353,7 @@ def keep_plane(planes, geometry, w, i, loss, index, value, always):
     while p >= 0:
         if planes.loss[p] == loss and abs(planes.gradient[p] - g) <= 1e-12 * (1.0 + abs(g)):
             return True
-        p = planes.next[p]
+        p = planes.following[p]
     return add_plane(planes, geometry, i, loss, index, value) >= 0
 
 

@@ -180,7 +180,7 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "tuple" in value:
         return tuple(restored(item, arrays) for item in value["tuple"])
     if "pairs" in value:
-        return {key: item for key, item in value["pairs"]}
+        return dict(value["pairs"])
     solvers = import_module("widemargin.solvers")
     if value["solver"] not in solvers.__all__:
         raise KeyError(f"unknown solver {value['solver']}")

@@ -31,14 +31,14 @@ class Planes(NamedTuple):
     """The store; see the symbol table above."""
 
     head: np.ndarray  # (n,) first plane of an example, -1 for none
-    next: np.ndarray  # (capacity,) next plane of the same example
+    following: np.ndarray  # (capacity,) next plane of the same example
     loss: np.ndarray  # (capacity,)
     norm: np.ndarray  # (capacity,) curvature of delta
     alpha: np.ndarray  # (capacity,)
     gradient: np.ndarray  # (capacity,)
     idle: np.ndarray  # (capacity,) visits since the plane last mattered
     start: np.ndarray  # (capacity + 1,) where its entries begin
-    index: np.ndarray  # (entries,)
+    index: np.ndarray  # type: ignore[assignment]  # (entries,)
     value: np.ndarray  # (entries,)
     used: np.ndarray  # (1,) number of planes
 
@@ -65,7 +65,10 @@ def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Pl
     return Planes(
         np.full(n_examples, -1, np.int64),
         np.full(capacity, -1, np.int64),
-        *(np.zeros(capacity) for _ in range(4)),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
         np.zeros(capacity, np.int64),
         np.zeros(capacity + 1, np.int64),
         np.zeros(entries, np.uint32),
@@ -128,7 +131,7 @@ def add_plane(planes, geometry, i, loss, index, value):
     planes.alpha[p] = 0.0
     planes.idle[p] = 0
     planes.norm[p] = curvature(geometry, index, value)
-    planes.next[p] = planes.head[i]
+    planes.following[p] = planes.head[i]
     planes.head[i] = p
     planes.used[0] = p + 1
     return p
@@ -153,7 +156,7 @@ def evaluate(planes, i, w):
         planes.gradient[p] = g
         if g > top:
             best, top = p, g
-        p = planes.next[p]
+        p = planes.following[p]
     return best
 
 
@@ -167,7 +170,7 @@ def worst_plane(planes, i, free):
     while p >= 0:
         if planes.alpha[p] > 0.0 and planes.gradient[p] < low:
             worst, low = p, planes.gradient[p]
-        p = planes.next[p]
+        p = planes.following[p]
     return worst
 
 
@@ -219,7 +222,7 @@ def transfer(state, w, i, up, down):
 
 @kernel
 def settle(state, w, i):
-    """Up to `state.rounds` transfers between the most violating pair of example i; number of moves."""
+    """Up to `state.rounds` transfers between the most violating pair of planes; number of moves."""
     moves = 0
     for _ in range(state.rounds[0]):
         up = evaluate(state.planes, i, w)
@@ -276,7 +279,7 @@ def compact(planes, patience):
 @kernel
 def relink(planes, renumber, kept):
     """Rebuild the lists after `compact` renumbered the planes (a plane only ever moves down)."""
-    following = planes.next[: renumber.size].copy()
+    following = planes.following[: renumber.size].copy()
     for i in range(planes.head.size):
         last = -1
         p = planes.head[i]
@@ -287,8 +290,8 @@ def relink(planes, renumber, kept):
                 if last < 0:
                     planes.head[i] = q
                 else:
-                    planes.next[last] = q
-                planes.next[q] = -1
+                    planes.following[last] = q
+                planes.following[q] = -1
                 last = q
             p = following[p]
     planes.used[0] = kept

@@ -83,13 +83,14 @@ class CompiledSlack(Protocol):
 
 
 class ProblemError(RuntimeError):
-    """A function of the problem failed or returned something illegal; the text names the example."""
+    """A function of the problem failed or gave something illegal; the text names the example."""
 
 
 def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.ndarray]:
     """A dense array or an (indices, values) pair as a sparse vector with unique indices."""
     if isinstance(vector, tuple):
-        indices, values = np.asarray(vector[0]), np.asarray(vector[1], np.float64)
+        indices: Any = np.asarray(vector[0])
+        values = np.asarray(vector[1], np.float64)
         if indices.shape != values.shape or indices.ndim != 1:
             raise ValueError(f"{what} must be a pair of equally long (indices, values).")
         if indices.size and indices.dtype.kind not in "iu":
@@ -98,7 +99,7 @@ def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.n
             raise ValueError(f"{what} has an index outside 0..{n_features - 1}.")
         unique, where = np.unique(indices, return_inverse=True)
         if unique.size != indices.size:
-            values = np.bincount(where, values, unique.size)
+            values = np.bincount(where, values, unique.size).astype(np.float64)
         else:
             values = values[np.argsort(indices)]
         indices = unique.astype(np.uint32)

@@ -118,14 +118,14 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
 def hull_bound(lines: list[tuple[float, float]]) -> float:
     """max of a * b over a >= 0 and b + s a <= c for every line (s, c)."""
     lines = sorted(lines)
-    # The lower envelope min_s (c - s a) is concave in a: check each line's own maximum and crossing.
+    # The envelope min_s (c - s a) is concave in a: check each line's own maximum and crossing.
     slopes = np.array([s for s, _ in lines])
     levels = np.array([c for _, c in lines])
     candidates = [c / (2 * s) for s, c in lines if s > 0 and c > 0]
     for i in range(len(lines)):
         for j in range(i):
             if slopes[i] > slopes[j]:
-                candidates.append((levels[i] - levels[j]) / (slopes[i] - slopes[j]))
+                candidates += [(levels[i] - levels[j]) / (slopes[i] - slopes[j])]
     a = np.array([point for point in candidates if point > 0])
     if not a.size:
         return 0.0

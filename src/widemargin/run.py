@@ -169,7 +169,7 @@ def iterate(
                 primal, gap = best.primal, best.gap
         if not finished:
             break
-        if exact and gap <= stop.tol and train_loss is not None:
+        if exact and gap <= stop.tol and train_loss is not None and best.w is not None:
             loss = train_loss(best.w)
         progress = Progress(
             epoch,
@@ -181,7 +181,7 @@ def iterate(
             best.dual,
             gap,
             exact,
-            best.w if exact else state.w,
+            best.w if exact and best.w is not None else state.w,
             history,
             loss,
         )

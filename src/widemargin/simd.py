@@ -13,14 +13,18 @@ strips of up to 16 classes that stay in registers, with Numba's public `intrinsi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import make_array
 
 from .compile import kernel
+
+intrinsic: Any = numba_intrinsic  # its stub does not know that the typing context is hidden
 
 LANES = 4
 FAST = ("fast",)
@@ -96,7 +100,8 @@ def emit_axpy(builder, lo, hi, term, sources):
         value, rows = term(t)
         for step, row in zip(steps, rows, strict=True):
             product = builder.fmul(value, step, flags=FAST)
-            builder.store(builder.fadd(builder.load(row, align=8), product, flags=FAST), row, align=8)
+            total = builder.fadd(builder.load(row, align=8), product, flags=FAST)
+            builder.store(total, row, align=8)
 
     row_loop(builder, lo, hi, body)
 
@@ -106,15 +111,16 @@ def strip_kernel(emit, strip: int):
     count = strip // LANES
 
     def codegen(context, builder, signature, args):
+        kinds = signature.args
         data = [
-            make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-            for kind, value in zip(signature.args, args, strict=True)
+            make_array(kind)(context, builder, arg).data if isinstance(kind, types.Array) else arg
+            for kind, arg in zip(kinds, args, strict=True)
         ]
         values, indices, lo, hi, w, width, first, side = data
 
         def term(t):
             value = builder.load(builder.gep(values, [t]))
-            if signature.args[0].dtype == types.float32:
+            if kinds[0].dtype == types.float32:
                 value = builder.fpext(value, ir.DoubleType())
             row = builder.zext(builder.load(builder.gep(indices, [t])), I64)
             at = builder.add(builder.mul(row, width), first)

@@ -121,6 +121,7 @@ class Validation(Rule):
         return Validation(self.X, self.y, self.patience, _evaluate=evaluate)
 
     def reason(self, progress):
+        assert self._evaluate is not None, "the rule has not been prepared"
         loss = self._evaluate(self.X, self.y, progress.w)
         if not self.losses or loss < min(self.losses):
             self._best = progress.w.copy()
@@ -134,7 +135,7 @@ class Validation(Rule):
 
 @dataclass
 class Callback(Rule):
-    """A function of the progress that answers True to stop; displays and scikit-learn's protocol."""
+    """A function of the progress that answers True to stop: displays, other frameworks."""
 
     function: Callable[[Any], Any]
 

@@ -25,9 +25,7 @@ from .fitting import (
 )
 
 
-class SVMClassifier(
-    Saving, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator
-):
+class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator):
     """Linear max-margin classifier.
 
     Minimises `1/2 |w|^2 + C * sum_i hinge_i(w)`; two classes give the ordinary SVM, more the
@@ -147,7 +145,7 @@ class SVMClassifier(
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
         d, K = X.shape[1], len(self.classes_)
         if K == 2:  # signed margins
-            problem = Binary(d, bias)
+            problem: Binary | Multiclass = Binary(d, bias)
             cost = self.loss_matrix_
             target = np.where(y == self.classes_[1], cost[1, 0], -cost[0, 1])
             shape = (1, d)

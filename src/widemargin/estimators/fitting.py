@@ -13,13 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
 from ..layouts import BoxRows
-from ..callbacks import SklearnCallbacks
-from ..oracle import CompiledOracle, make_oracle
+from ..oracle import CompiledOracle, HingeSum, add_hinge, make_oracle
 from ..rows import check_indices
-from ..run import Progress, iterate
-from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Start
+from ..run import Progress, run
+from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
@@ -31,6 +31,8 @@ SLOW_CALL = 1e-5
 
 class SolverParameters:
     """`solver__x` in `get_params` and `set_params`: a frozen solver is replaced, not altered."""
+
+    solver: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; with `deep` also those of a solver instance, as `solver__x`."""
@@ -75,7 +77,8 @@ def named_solver(solver: Any) -> Any:
         if solver == "auto":
             raise ValueError("solver='auto' has no parameters; name a solver before solver__...")
         if solver not in NAMES:
-            raise ValueError(f"solver is {solver!r}; known are 'auto', {', '.join(map(repr, NAMES))}.")
+            known = ", ".join(map(repr, ("auto", *NAMES)))
+            raise ValueError(f"solver is {solver!r}; known are {known}.")
         return NAMES[solver]()
     check_solver(solver)
     return solver
@@ -83,13 +86,12 @@ def named_solver(solver: Any) -> Any:
 
 def check_solver(solver: Any) -> None:
     """A frozen instance with the three functions of a solver, and so the solver it wraps."""
-    if isinstance(solver, type) or not dataclasses.is_dataclass(solver):
+    is_solver = isinstance(solver, Solver) and dataclasses.is_dataclass(solver)
+    if isinstance(solver, type) or not is_solver:
         raise TypeError(f"solver must be a name or a solver instance, got {solver!r}.")
-    missing = [name for name in ("init", "epoch", "linear") if not hasattr(solver, name)]
-    if missing:
-        raise TypeError(f"solver {solver!r} is no solver: it lacks {', '.join(missing)}.")
-    if hasattr(solver, "solver"):
-        check_solver(solver.solver)
+    inner = getattr(solver, "solver", None)
+    if inner is not None:
+        check_solver(inner)
 
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
@@ -110,18 +112,22 @@ def seconds_per_call(oracle, geometry: Geometry) -> float:
     """Time of an oracle call, over at most 20 examples and a tenth of a second."""
     w = geometry.weights(np.zeros(oracle.n_features))
     sample = np.linspace(0, oracle.n_examples - 1, min(20, oracle.n_examples)).astype(int)
-    oracle.find(int(sample[0]), w)  # compile, warm up
-    before, calls = time.perf_counter(), 0
-    for i in sample:
-        oracle.find(int(i), w)
-        calls += 1
-        if time.perf_counter() - before > 0.1:
-            break
+    if isinstance(oracle, CompiledOracle):  # inside the compiled loop: a call from Python is dear
+        hinge = HingeSum(np.zeros(1), oracle.cost)
+        oracle.sweep(add_hinge, hinge, w, sample[:1])  # compile, warm up
+        before, calls = time.perf_counter(), len(sample)
+        oracle.sweep(add_hinge, hinge, w, sample)
+    else:
+        oracle.find(int(sample[0]), w)  # warm up
+        before, calls = time.perf_counter(), 0
+        for i in sample:
+            oracle.find(int(i), w)
+            calls += 1
+            if time.perf_counter() - before > 0.1:
+                break
     elapsed = time.perf_counter() - before
     oracle.tally.calls = 0
-    # A call from Python has an overhead that a compiled loop does not have.
-    overhead = 1e-5 if isinstance(oracle, CompiledOracle) else 0.0
-    return elapsed / calls - overhead
+    return elapsed / calls
 
 
 def is_number(value: Any) -> bool:
@@ -220,12 +226,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     start = getattr(estimator, "_start", None) if estimator.warm_start else None
     if start is not None and start.w.size != oracle.n_features:
         start = None
-    last = None
-    for last in iterate(
-        solver, oracle, geometry, rng, stop.prepared(evaluate), train_loss, start
-    ):
-        pass
-    assert last is not None
+    last = run(solver, oracle, geometry, rng, stop.prepared(evaluate), train_loss, start)
     estimator.solver_ = solver
     estimator.certificate_ = last.certificate
     estimator.history_ = last.history
@@ -311,5 +312,3 @@ def flat_positions(shape: tuple[int, int]) -> np.ndarray:
     outputs, d = shape
     output, feature = np.divmod(np.arange(outputs * d), d)
     return feature * outputs + output
-
-

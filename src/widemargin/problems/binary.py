@@ -56,7 +56,8 @@ class Binary:
 
     def pack(self, X, Y) -> BoxRows:
         """Rows and signed margins."""
-        return BoxRows(as_rows(X, self.bias, self.n_inputs), np.ascontiguousarray(Y, np.float64), 0.0, False)
+        target = np.ascontiguousarray(Y, np.float64)
+        return BoxRows(as_rows(X, self.bias, self.n_inputs), target, 0.0, False)
 
 
 @kernel

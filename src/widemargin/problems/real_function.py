@@ -1,4 +1,4 @@
-"""The tutorial's worked example: fit a real function f: R -> [-1, 1]. (Vedaldi, "A complete example".)
+"""The tutorial's worked example: fit a real function R -> [-1, 1] (Vedaldi, "A complete example").
 
     phi(x, y) = (y, y x, y x^2, y x^3, -y^2 / 2),   loss = |y - y_hat|
 

@@ -108,7 +108,7 @@ def step_block(state, w, i, loss, index, value):
     p = planes.head[i]
     while p >= 0:
         held += planes.alpha[p] * planes.gradient[p]
-        p = planes.next[p]
+        p = planes.following[p]
     dual.hinge[i] = hinge
     state.gap[i] = max(dual.cost[i] * hinge - held, 0.0)
     if state.gap[i] > 0.0:
@@ -137,7 +137,7 @@ def towards_corner(state, w, i, best):
                 dual.scratch[j] += factor * planes.value[k]
                 if dual.scratch[j] == 0.0:
                     dual.scratch[j] = 1e-300  # cancelled, but listed
-        p = planes.next[p]
+        p = planes.following[p]
     for k in range(count):
         entry = dual.scratch[state.touched[k]]
         state.entries[k] = entry if abs(entry) > 1e-299 else 0.0
@@ -158,5 +158,5 @@ def towards_corner(state, w, i, best):
         if p == best:
             planes.alpha[p] += step * cost
         mass += planes.alpha[p]
-        p = planes.next[p]
+        p = planes.following[p]
     dual.mass[i] = min(mass, cost)

@@ -110,9 +110,7 @@ def class_data(oracle) -> ClassData:
         gather_entries(values, np.uint64(rows.n_columns), kept, indices)
         values = kept
     indices, indptr = indices.astype(np.uint32, copy=False), indptr.astype(np.uint64, copy=False)
-    return ClassData(
-        values, indices, indptr, rows.n_columns, rows.bias, label, loss, oracle.cost
-    )
+    return ClassData(values, indices, indptr, rows.n_columns, rows.bias, label, loss, oracle.cost)
 
 
 def epoch(solver, oracle, state: ClassState, rng):
@@ -182,7 +180,7 @@ def begin(data, a, norm):
         if total == 0.0:
             for k in range(K):
                 if loss[k] > loss[best]:
-                    best = k
+                    best = np.uint64(k)
         a[i, best] = data.cost[i]
 
 

@@ -65,7 +65,9 @@ class DualCoordinate:
         """One pass over the examples that are not at rest."""
         if not isinstance(state, DualState):
             return FUSED[type(oracle.data)].epoch(self, oracle, state, rng)
-        awake = oracle.examples[state.rest[oracle.examples] <= 0] if self.shrink else oracle.examples
+        awake = oracle.examples
+        if self.shrink:
+            awake = awake[state.rest[awake] <= 0]
         state.rest[:] -= 1
         order = rng.permutation(awake) if self.order == "random" else awake
         state = oracle.sweep(visit, state, state.w, order, grow_state)

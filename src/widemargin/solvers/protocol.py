@@ -10,7 +10,7 @@ no tolerance of its own for stopping, prints nothing and never sees the problem.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class Start(NamedTuple):
     beta: np.ndarray | None = None
 
 
+@runtime_checkable
 class Solver(Protocol):
     """See the head of this file."""
 

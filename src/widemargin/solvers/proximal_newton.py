@@ -28,13 +28,11 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from ..compile import inlined, kernel
-from ..layouts import BoxRows
 from ..rows import axpy, dot, n_weights
 from . import box
 from .box import box_of, soft_clip
 from .dual_coordinate import DualCoordinate, fused_loop
 from .protocol import Bound
-
 
 ONE = np.uint64(1)
 

@@ -133,7 +133,7 @@ class Incremental:
 
 @dataclass(frozen=True)
 class Averaged:
-    """The average of the iterates with weights 1, 2, 3, ...; its dual is that of the averaged alpha.
+    """The average of the iterates with weights 1, 2, 3, ...; its dual is that of the mean alpha.
 
     Parameters
     ----------
