@@ -78,9 +78,9 @@ def cached(function: Callable, owners: tuple[str, ...] = ()) -> Any:
         logger.info("compiled code is not cached: %s", error)
         return njit(**options)(function)
     cache = dispatcher._cache
-    stamp = cache._cache_file._source_stamp
-    if function.__module__.startswith("widemargin."):
-        stamp = package_stamp()
+    stamp = package_stamp()
+    if not function.__module__.startswith("widemargin."):  # may call our kernels all the same
+        stamp = (cache._cache_file._source_stamp, *stamp)
     base = cache._impl.filename_base
     if owners:
         base += "-" + hashlib.sha256(repr(owners).encode()).hexdigest()[:12]

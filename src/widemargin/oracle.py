@@ -104,6 +104,16 @@ class PythonOracle:
         """Visit the examples in `order`; the state, which may have grown."""
         return sweep_one_by_one(self, update, state, w, order, grow)
 
+    def seconds_per_call(self, w: np.ndarray) -> float:
+        """Time of a call, over at most 20 examples and a tenth of a second."""
+        sample = np.linspace(0, self.n_examples - 1, min(20, self.n_examples)).astype(int)
+        begin, calls = time.perf_counter(), 0
+        while calls < len(sample) and (calls == 0 or time.perf_counter() - begin < 0.1):
+            self.find(int(sample[calls]), w)
+            calls += 1
+        self.tally.calls = 0
+        return (time.perf_counter() - begin) / calls
+
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w), by the upper bound of each hinge."""
         return sum(float(self.cost[i]) * self.search(i, w)[0].upper for i in range(self.n_examples))
@@ -128,12 +138,12 @@ class CompiledOracle:
     problem : object with `n_features`
     """
 
-    is_exact, is_estimate = True, False
-
     def __init__(self, function, data, n_examples, problem, C=1.0, weights=None):
         self.function, self.data, self.problem = function, data, problem
         self.n_examples, self.n_features = int(n_examples), int(problem.n_features)
         self.C, self.weights, self.may_fuse = C, weights, True
+        self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
+        self.is_exact = not self.is_estimate
         self.tally = Tally()
         self._buffers: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -180,6 +190,16 @@ class CompiledOracle:
             order = np.arange(begin, min(begin + CHUNK, self.n_examples))
             self.sweep(add_hinge, total, w, order)
         return float(total.hinge[0])
+
+    def seconds_per_call(self, w: np.ndarray) -> float:
+        """Time of a call inside the compiled loop."""
+        order = np.arange(min(200, self.n_examples))
+        total = HingeSum(np.zeros(1), np.ones(1))
+        for _ in range(2):  # the first one compiles
+            begin = time.perf_counter()
+            self.sweep(add_hinge, total, w, order)
+        self.tally.calls = 0
+        return (time.perf_counter() - begin) / len(order)
 
     def find(self, i: int, w: np.ndarray):
         """The most violated plane of one example, as (loss, index, value)."""

@@ -143,6 +143,8 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
     if name in ("problem", "stop"):  # code
         return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if not type(value).__module__.startswith("widemargin."):
+            return "auto"  # a solver of the caller's own is code
         fields = {
             f.name: stored_parameter(f.name, getattr(value, f.name), arrays)
             for f in dataclasses.fields(value)

@@ -93,7 +93,8 @@ class Best:
     def __init__(self, oracle, geometry: Geometry):
         self.oracle, self.geometry = oracle, geometry
         self.scale = float(oracle.total_cost)
-        self.primal, self.dual = np.inf, -np.inf
+        # alpha = 0 is dual feasible: a bound that holds even when the first epoch is cut short
+        self.primal, self.dual = np.inf, geometry.dual(0.0, np.zeros(oracle.n_features))
         self.w: np.ndarray | None = None
 
     def offer(self, w: np.ndarray, hinge: float) -> None:
@@ -111,8 +112,13 @@ class Best:
         return relative_gap(self.primal, self.dual, self.scale)
 
     def certificate(self) -> Certificate:
-        # Rounding may put the dual a few ulps above the primal at the optimum.
-        gap = max(self.gap, 0.0)
+        gap = self.gap
+        if gap < -1e-6:
+            raise ArithmeticError(
+                f"The lower bound {self.dual} exceeds the objective {self.primal}: the solver or "
+                "the oracle is wrong. widemargin.check_problem tests the oracle."
+            )
+        gap = max(gap, 0.0)  # rounding may put the dual a few ulps above the primal
         return Certificate(self.primal, self.dual, gap, "data", self.oracle.is_estimate)
 
 
@@ -156,7 +162,8 @@ def iterate(
             finished = False
         epoch += 1
         loss = float("nan")
-        best.dual = max(best.dual, geometry.dual(solver.linear(state), state.v))
+        if finished:
+            best.dual = max(best.dual, geometry.dual(solver.linear(state), state.v))
         if finished and bound.w is not None and oracle.is_exact:
             best.offer(bound.w, bound.hinge)
             exact, primal, gap = True, best.primal, best.gap

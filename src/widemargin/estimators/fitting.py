@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import warnings
 from typing import Any
 
@@ -26,7 +25,7 @@ from ..stopping import Gap, Passes, Rule, Seconds
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
 #: An oracle call slower than this is worth a cache of planes.
-SLOW_CALL = 1e-5
+SLOW_CALL = 2e-5
 
 
 class SolverParameters:
@@ -103,31 +102,10 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
                 return ProximalNewton()
         return DualCoordinate()
-    if seconds_per_call(oracle, geometry) < SLOW_CALL:
+    w = geometry.weights(np.zeros(oracle.n_features))
+    if oracle.seconds_per_call(w) < SLOW_CALL:
         return DualCoordinate()
     return Cached(DualCoordinate())
-
-
-def seconds_per_call(oracle, geometry: Geometry) -> float:
-    """Time of an oracle call, over at most 20 examples and a tenth of a second."""
-    w = geometry.weights(np.zeros(oracle.n_features))
-    sample = np.linspace(0, oracle.n_examples - 1, min(20, oracle.n_examples)).astype(int)
-    if isinstance(oracle, CompiledOracle):  # inside the compiled loop: a call from Python is dear
-        hinge = HingeSum(np.zeros(1), oracle.cost)
-        oracle.sweep(add_hinge, hinge, w, sample[:1])  # compile, warm up
-        before, calls = time.perf_counter(), len(sample)
-        oracle.sweep(add_hinge, hinge, w, sample)
-    else:
-        oracle.find(int(sample[0]), w)  # warm up
-        before, calls = time.perf_counter(), 0
-        for i in sample:
-            oracle.find(int(i), w)
-            calls += 1
-            if time.perf_counter() - before > 0.1:
-                break
-    elapsed = time.perf_counter() - before
-    oracle.tally.calls = 0
-    return elapsed / calls
 
 
 def is_number(value: Any) -> bool:
@@ -240,17 +218,16 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
 def warn_unless_converged(estimator, last: Progress) -> None:
     """Tell of a gap above `tol`, and what to do about it."""
     assert last.certificate is not None
-    if last.certificate.gap <= estimator.tol:
+    if last.certificate.gap <= estimator.tol or last.stopped_by == "validation":
         return
     advice = {
-        "passes": "Increase max_passes",
-        "seconds": "Increase max_seconds",
-        "interrupt": "The fit was interrupted",
-    }.get(last.stopped_by or "", "A stop rule ended the fit")
+        "passes": "Increase max_passes or accept a larger tol.",
+        "seconds": "Increase max_seconds or accept a larger tol.",
+        "interrupt": "The fit was interrupted; the model so far is kept.",
+    }.get(last.stopped_by or "", "A stop rule ended the fit; the model so far is kept.")
     warnings.warn(
         f"{type(estimator).__name__} stopped by {last.stopped_by} at a relative gap of "
-        f"{last.certificate.gap:.2g}, above tol={estimator.tol:g}: {last.certificate}. "
-        f"{advice}, or accept a larger tol.",
+        f"{last.certificate.gap:.2g}, above tol={estimator.tol:g}: {last.certificate}. {advice}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -114,6 +114,7 @@ def solved(state: Cuts, geometry, tol: float) -> Cuts:
     floor = 1e-14 * max(1.0, float(np.abs(state.b).max()))
     accuracy, limit = max(tol, floor), 200 * len(a) + 20_000
     if geometry.is_constrained:
+        ascend_clipped(state, geometry, a, accuracy, limit)
         shape = arrays.mean, arrays.variance, arrays.lower
         solve_clipped_qp(state.A, state.G, state.b, a, *shape, accuracy, limit)
     else:
@@ -123,6 +124,35 @@ def solved(state: Cuts, geometry, tol: float) -> Cuts:
     v = a @ state.A
     idle = np.where(a > 0, 0, state.idle + 1)
     return state._replace(a=a, v=v, w=geometry.weights(v), idle=idle)
+
+
+def ascend_clipped(state: Cuts, geometry, a: np.ndarray, accuracy: float, limit: int) -> None:
+    """Improve `a` for non-negative weights: Newton steps of a piecewise quadratic dual.
+
+    Where the same weights stay above zero the dual is quadratic: solve that program, then search
+    along the line to its solution on the true dual, which is concave.
+    """
+    arrays = geometry.arrays
+    for _ in range(50):
+        w = geometry.weights(a @ state.A)
+        g = state.b - state.A @ w
+        if g.max() - g[a > 0].min() <= accuracy:
+            return
+        free = w > arrays.lower
+        A = state.A[:, free]
+        target = a.copy()
+        shifted = state.b - A @ arrays.mean[free]
+        solve_simplex_qp((A * arrays.variance[free]) @ A.T, shifted, target, accuracy, limit)
+        direction = target - a
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            w = geometry.weights((a + middle * direction) @ state.A)
+            rising = direction @ (state.b - state.A @ w) > 0
+            low, high = (middle, high) if rising else (low, middle)
+        if low == 0.0:
+            return
+        a += (high if high == 1.0 else low) * direction
 
 
 def without_idle(state: Cuts, patience: int) -> Cuts:

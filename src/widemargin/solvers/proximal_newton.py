@@ -28,6 +28,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from ..compile import inlined, kernel
+from ..oracle import Restricted
 from ..rows import axpy, dot, n_weights
 from . import box
 from .box import box_of, soft_clip
@@ -70,8 +71,9 @@ class ProximalNewton:
         """A few passes of coordinate ascent."""
         if fused_loop(oracle, geometry) is not box:
             raise ValueError(
-                "proximal_newton solves binary classification and regression without prior, "
-                "non-negativity or slack rescaling. Use 'dual_coordinate' here."
+                "proximal_newton solves binary classification and regression only, without prior, "
+                "non-negativity, slack rescaling or a wrapper such as Cached. Use "
+                "'dual_coordinate' here."
             )
         state = box.init(oracle, start)
         coordinate, rng = DualCoordinate(shrink=False), np.random.default_rng(0)
@@ -81,6 +83,8 @@ class ProximalNewton:
 
     def epoch(self, oracle, geometry, state: ProximalState, rng):
         """One Newton step; exact primal and dual."""
+        if isinstance(oracle, Restricted):
+            raise ValueError("proximal_newton cannot be trained on growing subsets (Incremental).")
         data, cost = oracle.data, box.compact_cost(oracle)
         sigma, w = float(state.sigma[0]), state.w
         oracle.tally.calls += oracle.n_examples
