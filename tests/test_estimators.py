@@ -380,13 +380,15 @@ def test_decision_function_predict_and_score(wrap):
     predicted = regressor.predict(data)
     np.testing.assert_allclose(predicted, X @ regressor.coef_[0] + regressor.intercept_[0])
     spread = np.sum((REAL - REAL.mean()) ** 2)
-    assert regressor.score(data, REAL) == pytest.approx(1 - np.sum((REAL - predicted) ** 2) / spread)
+    assert regressor.score(data, REAL) == pytest.approx(
+        1 - np.sum((REAL - predicted) ** 2) / spread
+    )
 
 
 def test_structured_predictions_and_score():
     x, y = np.linspace(-2, 2, 9), np.sin(np.linspace(-2, 2, 9))
     problem = RealFunction()
-    model = StructuredSVM(problem, C=5.0, random_state=0).fit(x, y)
+    model = StructuredSVM(problem, C=5.0, solver="one_slack", random_state=0).fit(x, y)
     predicted = model.predict(x)
     assert predicted == [problem.decode(a, model.coef_) for a in x]
     losses = [problem.loss(t, p) for t, p in zip(y, predicted, strict=True)]
@@ -427,8 +429,6 @@ def test_boolean_labels():
     assert model.predict(X).dtype == bool
     plain = SVMClassifier(random_state=0).fit(X, TWO)
     assert np.array_equal(model.predict(X), plain.predict(X).astype(bool))
-
-
 
 
 def test_feature_names():
@@ -522,9 +522,25 @@ def test_validation_returns_the_best_held_out_model(kind, y):
     assert np.array_equal(model.coef_, again.coef_)
 
 
+@pytest.mark.parametrize(
+    ("kind", "y"), [(SVMClassifier, TWO), (SVMClassifier, Y), (SVMRegressor, REAL)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_validation_is_at_least_as_good_as_the_last_model(kind, y):
+    """All epochs are looked at, the last one among them."""
+    train, held = slice(0, 40), slice(40, N)
+    kwargs = {"solver": "one_slack", "C": 10.0, "tol": 1e-6, "random_state": 0}
+    last = kind(**kwargs).fit(X[train], y[train])
+    rule = Validation(X[held], y[held], patience=10**9)
+    best = kind(stop=rule, **kwargs).fit(X[train], y[train])
+    losses = [m._mean_loss(X[held], y[held], last_weights(m)) for m in (best, last)]
+    assert losses[0] <= losses[1] + 1e-12
+    assert best.certificate_.primal >= last.certificate_.dual
+
+
 def test_validation_with_a_strange_class():
     rule = Validation(X, np.where(Y == 0, 9, Y))
-    with pytest.raises(ValueError, match="held-out data has a class that training has not: .*9"):
+    with pytest.raises(ValueError, match=r"held-out data has a class that training has not: .*9"):
         SVMClassifier(stop=rule).fit(X, Y)
 
 
@@ -589,8 +605,15 @@ def test_parameters_clone_and_pickle(model):
 
 @pytest.mark.parametrize(
     "solver",
-    ["auto", "dual_coordinate", "one_slack", "n_slack", "block_frank_wolfe", Cached()]
-    + [Incremental(DualCoordinate())],
+    [
+        "auto",
+        "dual_coordinate",
+        "one_slack",
+        "n_slack",
+        "block_frank_wolfe",
+        Cached(),
+        Incremental(DualCoordinate()),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize(
@@ -601,7 +624,7 @@ def test_equal_seeds_give_equal_bits(kind, y, solver):
     kwargs = {"solver": solver, "tol": 1e-4, "max_passes": 30}
     one = kind(random_state=3, **kwargs).fit(X, y)
     two = kind(random_state=3, **kwargs).fit(X, y)
-    three = kind(random_state=np.random.RandomState(3), **kwargs).fit(X, y)  # noqa: NPY002
+    three = kind(random_state=np.random.RandomState(3), **kwargs).fit(X, y)
     for other in (two, three):
         assert one.coef_.tobytes() == other.coef_.tobytes()
         assert one.intercept_.tobytes() == other.intercept_.tobytes()

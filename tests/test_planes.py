@@ -64,7 +64,7 @@ def listed(planes) -> dict[int, list]:
                 zip(planes.index[begin:end].tolist(), planes.value[begin:end].tolist(), strict=True)
             )
             rows.append((planes.loss[p], planes.alpha[p], planes.norm[p], entries))
-            p = planes.next[p]
+            p = planes.following[p]
         out[i] = rows
     return out
 

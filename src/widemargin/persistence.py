@@ -19,6 +19,9 @@ from .tensorfile import ModelFileError, read_arrays, write_arrays
 #: Estimators that a file may name.
 KNOWN = ("SVMClassifier", "SVMRegressor", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_")
+SEEN = ("n_features_in_", "feature_names_in_")
+#: Types of arrays that are written as lists, because the file format has no arrays of them.
+LISTED = ("str", "object", "int16", "uint16", "float16")
 
 
 class Saving:
@@ -50,7 +53,7 @@ def save(model: Any, path: str | Path) -> None:
             attributes[name] = stored(value, name, arrays)
     for name, column in model.history_.columns.items():
         arrays[f"history.{name}"] = column
-    for name in ("n_features_in_", "feature_names_in_"):
+    for name in SEEN:
         if getattr(model, name, None) is not None:
             attributes[name] = stored(getattr(model, name), name, arrays)
     params = {}
@@ -100,41 +103,43 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
     name = header.get("estimator")
     if name not in KNOWN:
         raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {list(KNOWN)}.")
+    if name == "StructuredSVM" and problem is None:
+        raise ValueError(
+            f"{path}: a StructuredSVM's problem is code and is not in the file; "
+            "pass it: load(path, problem=...)."
+        )
     try:
         kind = getattr(import_module("widemargin.estimators"), name)
         params = {k: restored(v, arrays) for k, v in header["params"].items()}
         if name == "StructuredSVM":
-            if problem is None:
-                raise ValueError(
-                    f"{path}: a StructuredSVM's problem is code and is not in the file; "
-                    "pass it: load(path, problem=...)."
-                )
             params["problem"] = problem
         model = kind(**params)
         for attribute, value in header["attributes"].items():
+            if attribute not in FITTED + SEEN:
+                raise KeyError(f"unknown attribute {attribute}")
             setattr(model, attribute, restored(value, arrays))
+        size = model.coef_.size
         columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
         model.history_ = History(columns)
         model.certificate_ = Certificate(**header["certificate"])
         model.solver_ = restored(header["solver"], arrays)
         model.stopped_by_ = header["stopped_by"]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
-    if name == "StructuredSVM" and model.coef_.shape != (int(problem.n_features),):
-        raise ValueError(
-            f"{path}: the model has {model.coef_.size} weights, the problem given has "
-            f"{problem.n_features}."
-        )
+    if name == "StructuredSVM" and size != getattr(problem, "n_features", None):
+        found = getattr(problem, "n_features", "no n_features")
+        raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
     return model
 
 
 def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """A JSON value, or a reference to an array that is written beside it."""
     if isinstance(value, np.ndarray):
-        if value.dtype.kind in "biuf" and value.dtype != np.float16:
+        kind = "str" if value.dtype.kind == "U" else value.dtype.name
+        if kind not in LISTED:
             arrays[name] = np.ascontiguousarray(value)
             return {"array": name}
-        return {"list": [plain(item, name) for item in value.tolist()]}
+        return {"list": [plain(item, name) for item in value.tolist()], "type": kind}
     return plain(value, name)
 
 
@@ -143,18 +148,20 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
     if name in ("problem", "stop"):  # code
         return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if not type(value).__module__.startswith("widemargin."):
+        if type(value) not in known_solvers().values():
             return "auto"  # a solver of the caller's own is code
         fields = {
             f.name: stored_parameter(f.name, getattr(value, f.name), arrays)
             for f in dataclasses.fields(value)
         }
+        if fields.get("solver") == "auto":  # and so is a wrapper of one
+            return "auto"
         return {"solver": type(value).__name__, "fields": fields}
     if isinstance(value, dict):
         return {"pairs": [[plain(k, name), plain(v, name)] for k, v in value.items()]}
-    if isinstance(value, tuple):
-        parts = enumerate(value)
-        return {"tuple": [stored(v, f"param.{name}.{k}", arrays) for k, v in parts]}
+    if isinstance(value, tuple) or (isinstance(value, list) and name == "prior"):
+        parts = [np.asarray(part) if isinstance(part, list | tuple) else part for part in value]
+        return {"tuple": [stored(v, f"param.{name}.{k}", arrays) for k, v in enumerate(parts)]}
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None
     return stored(np.asarray(value) if isinstance(value, list) else value, f"param.{name}", arrays)
@@ -176,15 +183,21 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "array" in value:
         return arrays[value["array"]]
     if "list" in value:
-        items = value["list"]
-        strings = all(isinstance(item, str) for item in items)
-        return np.array(items, dtype=str if strings else object)
+        if value["type"] not in LISTED:
+            raise KeyError(f"unknown type {value['type']}")
+        return np.array(value["list"], dtype=value["type"])
     if "tuple" in value:
         return tuple(restored(item, arrays) for item in value["tuple"])
     if "pairs" in value:
         return dict(value["pairs"])
-    solvers = import_module("widemargin.solvers")
-    if value["solver"] not in solvers.__all__:
+    solver = known_solvers().get(value["solver"])
+    if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")
-    fields = {key: restored(item, arrays) for key, item in value["fields"].items()}
-    return getattr(solvers, value["solver"])(**fields)
+    return solver(**{key: restored(item, arrays) for key, item in value["fields"].items()})
+
+
+def known_solvers() -> dict[str, Any]:
+    """The solvers of this package by the names of their classes."""
+    solvers = import_module("widemargin.solvers")
+    named = {name: getattr(solvers, name) for name in solvers.__all__}
+    return {name: kind for name, kind in named.items() if dataclasses.is_dataclass(kind)}

@@ -113,7 +113,7 @@ class Best:
 
     def certificate(self) -> Certificate:
         gap = self.gap
-        if gap < -1e-6:
+        if gap < -1e-6 and not self.oracle.is_estimate:
             raise ArithmeticError(
                 f"The lower bound {self.dual} exceeds the objective {self.primal}: the solver or "
                 "the oracle is wrong. widemargin.check_problem tests the oracle."
@@ -151,52 +151,57 @@ def iterate(
     clock = time.perf_counter
     began, history, best = clock(), History(), Best(oracle, geometry)
     oracle.tally.deadline = began + stop.seconds
-    if state is None:
-        state = solver.init(oracle, geometry, start)
     epoch, reason, finished = 0, None, True
+    if state is None:
+        try:
+            state = solver.init(oracle, geometry, start)
+        except (KeyboardInterrupt, OutOfTime) as signal:  # the sweep at `start` was cut short
+            state, reason, finished = solver.init(oracle, geometry), name_of(signal), False
     while reason is None:
+        epoch += 1
         try:
             state, bound = solver.epoch(oracle, geometry, state, rng)
-        except (KeyboardInterrupt, OutOfTime) as signal:
-            reason = "seconds" if isinstance(signal, OutOfTime) else "interrupt"
-            finished = False
-        epoch += 1
-        loss = float("nan")
-        if finished:
             best.dual = max(best.dual, geometry.dual(solver.linear(state), state.v))
-        if finished and bound.w is not None and oracle.is_exact:
-            best.offer(bound.w, bound.hinge)
-            exact, primal, gap = True, best.primal, best.gap
-        elif finished:
-            primal = geometry.value(state.w) + bound.hinge
-            gap = relative_gap(primal, best.dual, best.scale)
-            exact = gap <= stop.tol
-            if exact:
-                best.measure(state.w)
-                primal, gap = best.primal, best.gap
-        if not finished:
+            if bound.w is not None and oracle.is_exact:
+                best.offer(bound.w, bound.hinge)
+                exact, primal, gap = True, best.primal, best.gap
+            else:
+                primal = geometry.value(state.w) + bound.hinge
+                gap = relative_gap(primal, best.dual, best.scale)
+                exact = gap <= stop.tol
+                if exact:
+                    best.measure(state.w)
+                    primal, gap = best.primal, best.gap
+            loss = float("nan")
+            if exact and gap <= stop.tol and train_loss is not None and best.w is not None:
+                loss = train_loss(best.w)
+            progress = Progress(
+                epoch,
+                clock() - began,
+                oracle.tally.calls / oracle.n_examples,
+                oracle.tally.calls,
+                oracle.tally.cache_hits,
+                primal,
+                best.dual,
+                gap,
+                exact,
+                best.w if exact and best.w is not None else state.w,
+                history,
+                loss,
+            )
+            record(progress)
+            reason = stop.reason(progress)
+        except (KeyboardInterrupt, OutOfTime) as signal:
+            reason, finished = name_of(signal), False
             break
-        if exact and gap <= stop.tol and train_loss is not None and best.w is not None:
-            loss = train_loss(best.w)
-        progress = Progress(
-            epoch,
-            clock() - began,
-            oracle.tally.calls / oracle.n_examples,
-            oracle.tally.calls,
-            oracle.tally.cache_hits,
-            primal,
-            best.dual,
-            gap,
-            exact,
-            best.w if exact and best.w is not None else state.w,
-            history,
-            loss,
-        )
-        record(progress)
-        reason = stop.reason(progress)
         if reason is None:
             yield progress
     yield conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished)
+
+
+def name_of(signal: BaseException) -> str:
+    """The reason of a stop in the middle of an epoch."""
+    return "seconds" if isinstance(signal, OutOfTime) else "interrupt"
 
 
 def conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished):

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
-from ..layouts import BoxRows
-from ..oracle import CompiledOracle, HingeSum, add_hinge, make_oracle
+from ..layouts import BoxRows, ClassRows
+from ..oracle import CompiledOracle, make_oracle
 from ..rows import check_indices
 from ..run import Progress, run
 from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start
@@ -102,6 +102,8 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
                 return ProximalNewton()
         return DualCoordinate()
+    if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows | ClassRows):
+        return DualCoordinate()  # known to be cheap; timing would make the choice a matter of luck
     w = geometry.weights(np.zeros(oracle.n_features))
     if oracle.seconds_per_call(w) < SLOW_CALL:
         return DualCoordinate()

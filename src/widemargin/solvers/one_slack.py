@@ -23,13 +23,18 @@ from .simplex_qp import solve_clipped_qp, solve_simplex_qp
 
 
 class Cuts(NamedTuple):
+    """Slots for cuts; a free slot holds zeros, which is one more copy of the truths' cut."""
+
     A: np.ndarray  # (m, d)
-    b: np.ndarray  # (m,) losses, shifted by the prior mean in the program only
+    b: np.ndarray  # (m,)
     G: np.ndarray  # (m, m)
     a: np.ndarray  # (m,)
-    idle: np.ndarray  # (m,) epochs without weight
+    idle: np.ndarray  # (m,) epochs without weight; a large number marks a free slot
     v: np.ndarray  # (d,)
     w: np.ndarray  # (d,)
+
+
+FREE = 2**31  # idle count of a free slot
 
 
 class CutSum(NamedTuple):
@@ -52,7 +57,7 @@ class OneSlack:
     """
 
     patience: int = 50
-    tol: float = 0.01
+    tol: float = 0.2
 
     def init(self, oracle, geometry, start=None) -> Cuts:
         """The cut of the truths; the first sweep is made at `start.w` where it is given."""
@@ -61,8 +66,10 @@ class OneSlack:
         w = geometry.weights(v)
         if start is not None:  # its objective will be offered: it must be allowed
             w = np.maximum(np.array(start.w, float), geometry.arrays.lower)
-        one = np.ones(1)
-        return Cuts(np.zeros((1, d)), np.zeros(1), np.zeros((1, 1)), one, np.zeros(1, int), v, w)
+        m = 16
+        a, idle = np.zeros(m), np.full(m, FREE)
+        a[0], idle[0] = 1.0, 0
+        return Cuts(np.zeros((m, d)), np.zeros(m), np.zeros((m, m)), a, idle, v, w)
 
     def epoch(self, oracle, geometry, state: Cuts, rng):
         """A cut at w, then the program over all cuts."""
@@ -71,8 +78,8 @@ class OneSlack:
         oracle.sweep(add_to_cut, total, w, oracle.examples)
         seen = float(total.hinge[0])
         gap = geometry.value(w) + seen - geometry.dual(self.linear(state), state.v)
-        state = solved(extended(state, total, geometry), geometry, self.tol * gap)
-        state = without_idle(state, self.patience)
+        state = with_cut(state, total, geometry, self.patience)
+        state = solved(state, geometry, self.tol * gap)
         whole = len(oracle.examples) == oracle.n_examples
         return state, Bound(seen, w if whole else None)
 
@@ -93,19 +100,38 @@ def add_to_cut(state, w, i, loss, index, value):
     return True
 
 
-def extended(state: Cuts, total: CutSum, geometry) -> Cuts:
-    """The cuts and one more."""
-    A = np.vstack([state.A, total.a])
-    row = A @ geometry.spread(total.a)
-    G = np.empty((len(A), len(A)))
-    G[:-1, :-1], G[-1], G[:, -1] = state.G, row, row
-    return state._replace(
-        A=A,
-        b=np.append(state.b, total.b),
-        G=G,
-        a=np.append(state.a, 0.0),
-        idle=np.append(state.idle, 0),
+def with_cut(state: Cuts, total: CutSum, geometry, patience: int) -> Cuts:
+    """The new cut in a free slot or in that of a cut idle for more than `patience` epochs."""
+    slot = 1 + int(np.argmax(state.idle[1:]))  # slot 0 is the truths'
+    if state.idle[slot] <= patience:
+        slot, state = len(state.b), with_room(state)
+    state.A[slot], state.b[slot] = total.a, total.b[0]
+    state.a[slot], state.idle[slot] = 0.0, 0
+    row = state.A @ geometry.spread(total.a)
+    state.G[slot], state.G[:, slot] = row, row
+    return state
+
+
+def with_room(state: Cuts) -> Cuts:
+    """Twice as many slots."""
+    m, d = state.A.shape
+    larger = Cuts(
+        np.zeros((2 * m, d)),
+        np.zeros(2 * m),
+        np.zeros((2 * m, 2 * m)),
+        np.zeros(2 * m),
+        np.full(2 * m, FREE),
+        state.v,
+        state.w,
     )
+    larger.G[:m, :m] = state.G
+    for new, old in zip(
+        (larger.A, larger.b, larger.a, larger.idle),
+        (state.A, state.b, state.a, state.idle),
+        strict=True,
+    ):
+        new[:m] = old
+    return larger
 
 
 def solved(state: Cuts, geometry, tol: float) -> Cuts:
@@ -122,7 +148,8 @@ def solved(state: Cuts, geometry, tol: float) -> Cuts:
         solve_simplex_qp(state.G, shifted, a, accuracy, limit)
     a /= a.sum()
     v = a @ state.A
-    idle = np.where(a > 0, 0, state.idle + 1)
+    idle = np.where(a > 0, 0, np.minimum(state.idle + 1, FREE))
+    idle[0] = 0
     return state._replace(a=a, v=v, w=geometry.weights(v), idle=idle)
 
 
@@ -153,18 +180,3 @@ def ascend_clipped(state: Cuts, geometry, a: np.ndarray, accuracy: float, limit:
         if low == 0.0:
             return
         a += (high if high == 1.0 else low) * direction
-
-
-def without_idle(state: Cuts, patience: int) -> Cuts:
-    """Drop cuts that carried no weight for more than `patience` epochs; the truth stays."""
-    keep = state.idle <= patience
-    keep[0] = True
-    if keep.all():
-        return state
-    return state._replace(
-        A=state.A[keep],
-        b=state.b[keep],
-        G=np.ascontiguousarray(state.G[np.ix_(keep, keep)]),
-        a=state.a[keep],
-        idle=state.idle[keep],
-    )
