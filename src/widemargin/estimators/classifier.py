@@ -8,7 +8,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import compute_class_weight, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..losses import cost_matrix
 from ..oracle import CHUNK
@@ -17,6 +17,7 @@ from ..problems import Binary, Multiclass
 from .fitting import (
     SolverParameters,
     check_parameters,
+    checked_data,
     checked_inputs,
     checked_weights,
     fit_linear,
@@ -125,15 +126,7 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
             Factors of C per example.
         """
         check_parameters(self)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=True,
-        )
+        X, y = checked_data(self, X, y)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:

@@ -153,6 +153,20 @@ def refuse_all_zero(weights: np.ndarray) -> None:
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
 
 
+def checked_data(estimator, X, y, **checks):
+    """X (n, d) dense or CSR and y (n,), finite; remembers the number and names of features."""
+    return validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        accept_large_sparse=True,
+        **checks,
+    )
+
+
 def checked_inputs(estimator, X):
     """X of a prediction, with the number of features of the fit; indices inside the columns."""
     X = validate_data(

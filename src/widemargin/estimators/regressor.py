@@ -6,13 +6,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..persistence import Saving
 from ..problems import Regression
 from .fitting import (
     SolverParameters,
     check_parameters,
+    checked_data,
     checked_inputs,
     checked_weights,
     fit_linear,
@@ -96,16 +97,7 @@ stop, warm_start, random_state
         check_parameters(self)
         if not is_number(self.epsilon) or self.epsilon < 0:
             raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}.")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=True,
-            y_numeric=True,
-        )
+        X, y = checked_data(self, X, y, y_numeric=True)
         weights = checked_weights(sample_weight, X)
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
         problem = Regression(X.shape[1], self.epsilon, bias)

@@ -35,6 +35,9 @@ class Binary:
         self.n_features = n_inputs + bool(bias)
         self.oracle, self.slack_oracle = binary_oracle, binary_slack_oracle
 
+    def __repr__(self) -> str:
+        return f"Binary({self.n_inputs}, bias={self.bias:g})"
+
     def outputs(self, x):
         """Both classes."""
         return (-1.0, 1.0)

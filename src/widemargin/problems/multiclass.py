@@ -40,6 +40,9 @@ class Multiclass:
         self.n_features = self.shape[0] * self.shape[1]
         self.oracle, self.slack_oracle = multiclass_oracle, multiclass_slack_oracle
 
+    def __repr__(self) -> str:
+        return f"Multiclass({self.n_inputs}, {self.n_classes} classes, bias={self.bias:g})"
+
     def outputs(self, x):
         """All classes."""
         return range(self.n_classes)

@@ -24,6 +24,9 @@ class RealFunction:
 
     n_features = 5
 
+    def __repr__(self) -> str:
+        return "RealFunction()"
+
     def joint_feature(self, x, y):
         """(y, y x, y x^2, y x^3, -y^2 / 2)."""
         return np.array([y, y * x, y * x**2, y * x**3, -0.5 * y**2])

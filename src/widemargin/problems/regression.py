@@ -33,6 +33,9 @@ class Regression:
         self.n_features = n_inputs + bool(bias)
         self.oracle = self.slack_oracle = regression_oracle
 
+    def __repr__(self) -> str:
+        return f"Regression({self.n_inputs}, epsilon={self.epsilon:g}, bias={self.bias:g})"
+
     def features(self, x) -> np.ndarray:
         """x with the constant feature."""
         return np.append(x, self.bias)[: self.n_features]

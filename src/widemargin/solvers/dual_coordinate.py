@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows
-from ..oracle import CompiledOracle
+from ..oracle import CompiledOracle, Recalled
 from ..planes import DualState, compact, evaluate, grow_state, remember, seeded_state, settle
 from . import box, classes
 from .protocol import Bound
@@ -65,6 +65,8 @@ class DualCoordinate:
         """One pass over the examples that are not at rest."""
         if not isinstance(state, DualState):
             return FUSED[type(oracle.data)].epoch(self, oracle, state, rng)
+        if isinstance(oracle, Recalled):
+            return self.recalled_epoch(oracle, state, rng)
         awake = oracle.examples
         if self.shrink:
             awake = awake[state.rest[awake] <= 0]
@@ -73,6 +75,16 @@ class DualCoordinate:
         state = oracle.sweep(visit, state, state.w, order, grow_state)
         compact(state.planes, self.patience)
         return state, Bound(float(state.cost @ state.hinge))
+
+    def recalled_epoch(self, oracle, state: DualState, rng):
+        """A pass over kept planes: their hinges are too small to rest or to claim a gap on."""
+        marks = state.hinge, state.rest, state.still
+        before = [mark.copy() for mark in marks]
+        state = oracle.sweep(visit, state, state.w, rng.permutation(oracle.examples), grow_state)
+        seen = float(state.cost @ state.hinge)
+        for mark, old in zip(marks, before, strict=True):
+            mark[:] = old
+        return state, Bound(seen)
 
     def linear(self, state) -> float:
         """l(alpha)."""

@@ -125,12 +125,8 @@ def with_room(state: Cuts) -> Cuts:
         state.w,
     )
     larger.G[:m, :m] = state.G
-    for new, old in zip(
-        (larger.A, larger.b, larger.a, larger.idle),
-        (state.A, state.b, state.a, state.idle),
-        strict=True,
-    ):
-        new[:m] = old
+    larger.A[:m], larger.b[:m] = state.A, state.b
+    larger.a[:m], larger.idle[:m] = state.a, state.idle
     return larger
 
 

@@ -42,6 +42,17 @@ def partner(a, g, G, up):
 
 
 @kernel
+def move_mass(a, g, G, up, down):
+    """The best step from `down` to `up`, at most all of `down`; the amount."""
+    bend = G[up, up] + G[down, down] - 2.0 * G[up, down]
+    slope = g[up] - g[down]
+    step = a[down] if bend * a[down] <= slope else slope / bend
+    a[up] += step
+    a[down] = 0.0 if step == a[down] else a[down] - step
+    return step
+
+
+@kernel
 def solve_simplex_qp(G, b, a, tol, max_steps):
     """Improve `a` in place until no pair of gradients differs by more than `tol`; steps made."""
     m = b.size
@@ -58,11 +69,7 @@ def solve_simplex_qp(G, b, a, tol, max_steps):
         down = partner(a, g, G, up)
         if down < 0:
             return step_count
-        bend = G[up, up] + G[down, down] - 2.0 * G[up, down]
-        slope = g[up] - g[down]
-        step = a[down] if bend * a[down] <= slope else slope / bend
-        a[up] += step
-        a[down] = 0.0 if step == a[down] else a[down] - step
+        step = move_mass(a, g, G, up, down)
         for k in range(m):
             g[k] -= step * (G[k, up] - G[k, down])
     return max_steps
@@ -89,11 +96,7 @@ def solve_clipped_qp(A, G, b, a, mean, variance, lower, tol, max_steps):
         up, down = most_violating_pair(a, g)
         if g[up] - g[down] <= tol:
             return step_count
-        bend = G[up, up] + G[down, down] - 2.0 * G[up, down]
-        slope = g[up] - g[down]
-        step = a[down] if bend * a[down] <= slope else slope / bend
-        a[up] += step
-        a[down] = 0.0 if step == a[down] else a[down] - step
+        step = move_mass(a, g, G, up, down)
         for j in range(d):
             v[j] += step * (A[up, j] - A[down, j])
     return max_steps
