@@ -439,13 +439,13 @@ def test_real_function_with_slack_rescaling(name):
     ]
     best = reference.solve(fine, cost, written)
     oracle = PythonOracle(problem, REAL_X, REAL_Y, 2.0, rescaling="slack")
-    stop = Gap(1e-4) | Passes(1500 if name == "one_slack" else 200)  # a search is 60 calls
+    stop = Gap(1e-4) | Passes(800 if name == "one_slack" else 200)  # a search is 60 calls
     result = run(SOLVERS[name], oracle, Geometry(5), np.random.default_rng(0), stop)
     true = reference.objective(fine, cost, written, result.w)
     assert result.certificate.dual <= best.objective * (1 + 1e-3)
     assert best.lower <= true <= result.certificate.primal * (1 + 1e-12)
     if name == "one_slack":
-        assert result.certificate.primal == pytest.approx(best.objective, rel=2e-2)
+        assert result.certificate.primal == pytest.approx(best.objective, rel=5e-2)
 
 
 @pytest.mark.parametrize("task", ["tagger", "labels"])

@@ -271,7 +271,7 @@ def random_structures(rng):
 
 def test_search_brackets_the_slack_rescaled_hinge():
     """plane value <= true hinge <= upper, and the plane is the plane of an output."""
-    rng, missed, n = np.random.default_rng(0), 0, 1500
+    rng, missed, n = np.random.default_rng(0), 0, 800
     for _ in range(n):
         problem, x, y, w = random_structures(rng)
         planes = reference.planes_of(problem, x, y, "slack")

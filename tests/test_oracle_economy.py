@@ -77,7 +77,7 @@ def test_preventive_caching_keeps_the_most_violated_outputs():
             for k in range(5)
         ]
         expected = sorted(violations, reverse=True)[:3]
-        assert sorted(kept, reverse=True) == pytest.approx([v for v in expected][: len(kept)])
+        assert sorted(kept, reverse=True) == pytest.approx(expected[: len(kept)])
         assert len(kept) >= 2
 
 

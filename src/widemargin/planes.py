@@ -25,6 +25,8 @@ from .compile import kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
 
 TRUTH = -1
+NOTHING = -2  # no plane has mass
+FULL = -3  # there is no room for a plane
 
 
 class Planes(NamedTuple):
@@ -163,7 +165,7 @@ def evaluate(planes, i, w):
 @kernel
 def worst_plane(planes, i, free):
     """The plane with mass and the least gradient; the truth counts when it has `free` mass."""
-    worst, low = -2, np.inf
+    worst, low = NOTHING, np.inf
     if free > 0.0:
         worst, low = TRUTH, 0.0
     p = planes.head[i]
@@ -227,7 +229,7 @@ def settle(state, w, i):
     for _ in range(state.rounds[0]):
         up = evaluate(state.planes, i, w)
         down = worst_plane(state.planes, i, state.cost[i] - state.mass[i])
-        if down == -2 or down == up or transfer(state, w, i, up, down) == 0.0:
+        if down in (NOTHING, up) or transfer(state, w, i, up, down) == 0.0:
             break
         moves += 1
     return moves
@@ -298,11 +300,19 @@ def relink(planes, renumber, kept):
 
 
 @kernel
+def take_in(state, w, i, loss, index, value):
+    """Keep the plane of example i and note its hinge; the best plane, or FULL without room."""
+    planes = state.planes
+    best = evaluate(planes, i, w)
+    top = planes.gradient[best] if best >= 0 else 0.0
+    if not remember(planes, state.geometry, w, i, loss, index, value, best, top):
+        return FULL
+    best = evaluate(planes, i, w)
+    state.hinge[i] = planes.gradient[best] if best >= 0 else 0.0
+    return best
+
+
+@kernel
 def collect(state, w, i, loss, index, value):
-    """Keep the plane of example i and note its hinge."""
-    best = evaluate(state.planes, i, w)
-    top = state.planes.gradient[best] if best >= 0 else 0.0
-    if not remember(state.planes, state.geometry, w, i, loss, index, value, best, top):
-        return False
-    state.hinge[i] = max(0.0, top, loss - sparse_dot(index, value, w))
-    return True
+    """An update that only keeps planes."""
+    return take_in(state, w, i, loss, index, value) != FULL

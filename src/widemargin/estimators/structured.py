@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
@@ -88,8 +89,9 @@ random_state
         """
         check_parameters(self)
         check_functions(self.problem)
-        if len(X) != len(y):
-            raise ValueError(f"X has {len(X)} examples and y has {len(y)}.")
+        n = X.shape[0] if sp.issparse(X) else len(X)
+        if n != len(y):
+            raise ValueError(f"X has {n} examples and y has {len(y)}.")
         if len(y) == 0:
             raise ValueError("There are no examples: X and y are empty.")
         weights = checked_sequence_weights(sample_weight, len(y))

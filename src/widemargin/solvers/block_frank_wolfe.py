@@ -18,7 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..geometry import curvature, move
-from ..planes import DualState, compact, evaluate, grow_state, remember, seeded_state, settle
+from ..planes import FULL, DualState, compact, grow_state, seeded_state, settle, take_in
 from .protocol import Bound
 
 
@@ -98,19 +98,15 @@ def step_block(state, w, i, loss, index, value):
     """Frank-Wolfe step of block i, then pairwise transfers."""
     dual = state.dual
     planes = dual.planes
-    best = evaluate(planes, i, w)
-    top = planes.gradient[best] if best >= 0 else 0.0
-    if not remember(planes, dual.geometry, w, i, loss, index, value, best, top):
+    best = take_in(dual, w, i, loss, index, value)
+    if best == FULL:
         return False
-    best = evaluate(planes, i, w)
-    hinge = planes.gradient[best] if best >= 0 else 0.0
     held = 0.0  # sum alpha_p gradient_p
     p = planes.head[i]
     while p >= 0:
         held += planes.alpha[p] * planes.gradient[p]
         p = planes.following[p]
-    dual.hinge[i] = hinge
-    state.gap[i] = max(dual.cost[i] * hinge - held, 0.0)
+    state.gap[i] = max(dual.cost[i] * dual.hinge[i] - held, 0.0)
     if state.gap[i] > 0.0:
         towards_corner(state, w, i, best)
         settle(dual, w, i)

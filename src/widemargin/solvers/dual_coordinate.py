@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows
 from ..oracle import CompiledOracle, Recalled
-from ..planes import DualState, compact, evaluate, grow_state, remember, seeded_state, settle
+from ..planes import FULL, DualState, compact, grow_state, seeded_state, settle, take_in
 from . import box, classes
 from .protocol import Bound
 
@@ -101,13 +101,8 @@ def fused_loop(oracle, geometry):
 @kernel
 def visit(state, w, i, loss, index, value):
     """Decode has found a plane of example i: keep it, then transfer mass."""
-    planes = state.planes
-    best = evaluate(planes, i, w)
-    top = planes.gradient[best] if best >= 0 else 0.0
-    if not remember(planes, state.geometry, w, i, loss, index, value, best, top):
+    if take_in(state, w, i, loss, index, value) == FULL:
         return False
-    best = evaluate(planes, i, w)
-    state.hinge[i] = planes.gradient[best] if best >= 0 else 0.0
     if settle(state, w, i) == 0:
         state.still[i] += 1
         state.rest[i] = min(8, 2 ** min(state.still[i], 3)) if state.still[i] > 1 else 0
