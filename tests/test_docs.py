@@ -150,14 +150,15 @@ def test_compiled_skeleton_equals_the_python_one():
 def test_both_paths_learn_the_same_weights():
     X, Y = signals()
     models = [
-        StructuredSVM(skeleton(module, name)(3), C=0.1, solver="one_slack", random_state=0)
+        StructuredSVM(skeleton(module, name)(3), C=0.1, solver="one_slack", tol=1e-10)
         for module, name in (
             ("own_problem", "Interval"),
             ("own_compiled_problem", "CompiledInterval"),
         )
     ]
     python, compiled = (model.fit(X, Y).coef_ for model in models)
-    np.testing.assert_allclose(python, compiled, rtol=1e-6, atol=1e-9)
+    # |w - w*|^2 <= 2 gap: what a gap of 1e-10 of an objective of 21 leaves open
+    np.testing.assert_allclose(python, compiled, rtol=0, atol=2e-4)
 
 
 @pytest.mark.parametrize(

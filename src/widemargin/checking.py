@@ -120,6 +120,8 @@ def check_example(problem, x, y, weights, findings: Findings) -> None:
         for kwargs in ({}, {"y_true": y}, {"y_true": y, "loss_scale": 2.0}):
             output = problem.decode(x, w, **kwargs)
             loss = float(problem.loss(y, output))
+            if 0 < loss < getattr(problem, "smallest_loss", 0.0):
+                findings.add("smallest", f"loss {loss} is below the declared smallest_loss.")
             if not np.isfinite(loss) or loss < 0:
                 findings.add("negative", f"loss(y_true, y) is {loss}; it must be finite and >= 0.")
             check_purity(problem, x, y, w, output, kwargs, findings)

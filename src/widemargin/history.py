@@ -1,4 +1,4 @@
-"""Columns of numbers, one row per epoch."""
+"""Columns of numbers: one row per epoch, and a last one for the certificate."""
 
 from __future__ import annotations
 

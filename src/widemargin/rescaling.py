@@ -10,7 +10,8 @@ product may lie off the hull; the hull itself bounds it from above:
 
     every decode at scale s proves   b + s a <= c(s)   for all outputs.
 
-The plane found is valid, the bound goes into the certificate.
+The plane found is valid, the bound goes into the certificate. A problem that knows the smallest loss
+of a wrong output (`smallest_loss`, 1 for Hamming) tightens the bound to a >= smallest_loss.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
     """
     best, top = Plane(0.0, (np.empty(0, np.uint32), np.empty(0))), 0.0
     lines: list[tuple[float, float]] = []  # (s, c): b + s a <= c
+    smallest = float(getattr(problem, "smallest_loss", 0.0))
     calls = 0
 
     def probe(s: float) -> tuple[float, float]:
@@ -98,7 +100,7 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
     while right[0] > 0 and right[1] > right[0] * scale and calls < SEARCH_CALLS:
         scale *= 4.0  # not yet beyond the tangent of the best product
         right = probe(scale)
-    upper = hull_bound(lines)
+    upper = hull_bound(lines, smallest)
     pending = [(left, right)]
     while pending and calls < SEARCH_CALLS and upper > top * (1 + SEARCH_TOLERANCE) + 1e-300:
         left, right = pending.pop()
@@ -109,14 +111,14 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
             continue
         middle = probe(chord)
         gain = (middle[1] + chord * middle[0]) - (left[1] + chord * left[0])
-        upper = hull_bound(lines)
+        upper = hull_bound(lines, smallest)
         if gain > 1e-12 * (abs(left[1]) + chord * left[0] + 1.0):
             pending += [(left, middle), (middle, right)]
     return Found(best, max(upper, top), calls)
 
 
-def hull_bound(lines: list[tuple[float, float]]) -> float:
-    """max of a * b over a >= 0 and b + s a <= c for every line (s, c)."""
+def hull_bound(lines: list[tuple[float, float]], smallest: float = 0.0) -> float:
+    """max of a * b over a >= smallest and b + s a <= c for every line (s, c), or 0 (the truth)."""
     lines = sorted(lines)
     # The envelope min_s (c - s a) is concave in a: check each line's own maximum and crossing.
     slopes = np.array([s for s, _ in lines])
@@ -126,8 +128,6 @@ def hull_bound(lines: list[tuple[float, float]]) -> float:
         for j in range(i):
             if slopes[i] > slopes[j]:
                 candidates += [(levels[i] - levels[j]) / (slopes[i] - slopes[j])]
-    a = np.array([point for point in candidates if point > 0])
-    if not a.size:
-        return 0.0
+    a = np.array([max(point, smallest) for point in candidates if point > 0] + [smallest])
     b = np.min(levels[:, None] - slopes[:, None] * a, axis=0)
     return float(max(0.0, np.max(a * b)))

@@ -152,6 +152,7 @@ def iterate(
     began, history, best = clock(), History(), Best(oracle, geometry)
     oracle.tally.deadline = began + stop.seconds
     epoch, reason, finished = 0, None, True
+    optimism = 1.0  # how much too small the estimate was at the last failed claim
     if state is None:
         try:
             state = solver.init(oracle, geometry, start)
@@ -168,9 +169,11 @@ def iterate(
             else:
                 primal = geometry.value(state.w) + bound.hinge
                 gap = relative_gap(primal, best.dual, best.scale)
-                exact = gap <= stop.tol
+                exact = gap * optimism <= stop.tol
+                optimism = max(1.0, 0.8 * optimism)  # so that a claim is made in the end
                 if exact:
                     best.measure(state.w)
+                    optimism = min(max(optimism, best.gap / max(gap, 0.1 * stop.tol)), 10.0)
                     primal, gap = best.primal, best.gap
             loss = float("nan")
             if exact and gap <= stop.tol and train_loss is not None and best.w is not None:

@@ -24,6 +24,7 @@ class PythonChain:
     def __init__(self, n_inputs: int, n_states: int):
         self.n_inputs, self.n_states = n_inputs, n_states
         self.n_features = n_states * n_inputs + n_states * n_states
+        self.smallest_loss = 1.0  # one wrong label: tightens the bound of slack rescaling
 
     def joint_feature(self, x, y):
         """Inputs summed per label, then counts of label pairs."""
