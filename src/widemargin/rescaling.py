@@ -10,7 +10,7 @@ product may lie off the hull; the hull itself bounds it from above:
 
     every decode at scale s proves   b + s a <= c(s)   for all outputs.
 
-The plane found is valid, the bound goes into the certificate. A problem that knows the smallest loss
+The plane found is valid, the bound goes into the certificate. A problem that knows the least loss
 of a wrong output (`smallest_loss`, 1 for Hamming) tightens the bound to a >= smallest_loss.
 """
 

@@ -130,7 +130,7 @@ def epoch(solver, oracle, state: ClassState, rng):
         oracle.tally.calls += active.size
         state.mean[:] += state.weights
         if path is not None:
-            extrapolate(data, state, active, path)
+            extrapolate(data, state.a, state.weights, active, path)
     state.mean[:] /= passes
     # Rounding gathers over thousands of passes: the dual is claimed for weights made afresh.
     state.linear[0] = refresh(data, state.a, state.weights)

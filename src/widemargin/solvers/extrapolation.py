@@ -28,6 +28,7 @@ class Path(NamedTuple):
     moves_w: np.ndarray  # (2, d * L)
     young: np.ndarray  # (1,) which of the two moves is the youngest
     damping: np.ndarray  # (1,) share of the ideal step to try, in (0, 1]
+    scale: np.ndarray  # (1,) size of l(a), for what counts as rounding
 
 
 def new_path(state, active: np.ndarray) -> Path:
@@ -40,39 +41,78 @@ def new_path(state, active: np.ndarray) -> Path:
         np.empty((2, size)),
         np.zeros(1, np.int64),
         np.ones(1),
+        np.array([np.abs(state.data.loss).max() * state.data.cost.sum()]),
     )
     restart(state.a, state.weights, active, path)
     return path
 
 
-def extrapolate(data, state, active: np.ndarray, path: Path) -> bool:
-    """One step; True if it was kept."""
-    moves = path.moves_w[path.young[0]], path.moves_w[1 - path.young[0]]
-    now = state.weights - path.w
-    basis = np.stack([now, *moves])
-    slope = dual_slopes(data, state.a, active, path) - basis @ state.weights
-    norm = float(state.weights @ state.weights)
-    tau = ascent_coefficients(basis @ basis.T, slope, norm)
-    scale = float(np.abs(data.loss).max() * data.cost.sum())
-    # A rise below the rounding of the dual is no guide: the path begins afresh.
-    if not 0.5 * float(slope @ tau) > 1e-14 * (scale + 0.5 * norm):
-        restart(state.a, state.weights, active, path)
+@kernel
+def extrapolate(data, a, weights, active, path):
+    """One step of the path; True if it was kept."""
+    young = path.young[0]
+    # 1. the dual along the three moves: slope.tau - tau.Q.tau / 2
+    slope = dual_slopes(data, a, active, path)
+    Q, norm = move_products(weights, path, slope)
+    tau = ascent_coefficients(Q, slope, norm)
+    rise = 0.5 * (slope[0] * tau[0] + slope[1] * tau[1] + slope[2] * tau[2])
+    # 2. a rise below the rounding of the dual is no guide: the path begins afresh
+    if not rise > 1e-14 * (path.scale[0] + 0.5 * norm):
+        restart(a, weights, active, path)
         return False
     tau *= path.damping[0]
-    was = path.w.copy()
-    path.w[:] = state.weights + tau @ basis
-    change = step_path(data, state.a, active, path, tau)
-    rise = change - 0.5 * float(path.w @ path.w) + 0.5 * norm
-    moves[1][:] = path.w - was
-    if not rise > 0.0:
+    # 3. the step: the new weights in path.w, the move over the oldest one
+    newest, oldest = path.moves_w[young], path.moves_w[1 - young]
+    for j in range(weights.size):
+        was = path.w[j]
+        step = tau[0] * (weights[j] - was) + tau[1] * newest[j] + tau[2] * oldest[j]
+        path.w[j] = weights[j] + step
+        oldest[j] = -was
+    change = step_path(data, a, active, path, tau)
+    square = 0.0
+    for j in range(weights.size):
+        oldest[j] += path.w[j]
+        square += path.w[j] * path.w[j]
+    # 4. keep it if the dual went up; else forget the path and be more careful next time
+    if not change - 0.5 * square + 0.5 * norm > 0.0:
         path.damping[0] = max(0.01, 0.3 * path.damping[0])
-        restart(state.a, state.weights, active, path)
+        restart(a, weights, active, path)
         return False
     path.damping[0] = min(1.0, 2.0 * path.damping[0])
-    state.weights[:] = path.w
-    state.a[active] = path.a
-    path.young[0] = 1 - path.young[0]
+    weights[:] = path.w
+    for r in range(active.size):
+        for k in range(a.shape[1]):
+            a[active[r], k] = path.a[r, k]
+    path.young[0] = 1 - young
     return True
+
+
+@kernel
+def move_products(weights, path, slope):
+    """Gram matrix Q of the three moves in the weights; takes <w, move> off the slopes."""
+    newest, oldest = path.moves_w[path.young[0]], path.moves_w[1 - path.young[0]]
+    Q = np.zeros((3, 3))
+    norm = s0 = s1 = s2 = q00 = q01 = q02 = q11 = q12 = q22 = 0.0
+    for j in range(weights.size):
+        w, m1, m2 = weights[j], newest[j], oldest[j]
+        m0 = w - path.w[j]
+        norm += w * w
+        s0 += w * m0
+        s1 += w * m1
+        s2 += w * m2
+        q00 += m0 * m0
+        q01 += m0 * m1
+        q02 += m0 * m2
+        q11 += m1 * m1
+        q12 += m1 * m2
+        q22 += m2 * m2
+    slope[0] -= s0
+    slope[1] -= s1
+    slope[2] -= s2
+    Q[0, 0], Q[1, 1], Q[2, 2] = q00, q11, q22
+    Q[0, 1], Q[0, 2], Q[1, 2] = q01, q02, q12
+    Q[1, 0], Q[2, 0], Q[2, 1] = q01, q02, q12
+    return Q, norm
 
 
 @kernel
