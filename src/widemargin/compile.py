@@ -37,9 +37,9 @@ INDEX = types.uint32[::1]
 
 @lru_cache(None)
 def package_stamp() -> tuple[tuple[str, float, int], ...]:
-    """Name, time and size of this file and of every file of the package with a kernel in it."""
+    """Name, time and size of every file of the package with a kernel or a packed layout in it."""
     root = Path(__file__).parent
-    marks = b"\n@kernel", b"\n@inlined", b"\ndef kernel"
+    marks = b"\n@kernel", b"\n@inlined", b"\ndef kernel", b"(NamedTuple)"
     files = (f for f in sorted(root.rglob("*.py")) if any(m in f.read_bytes() for m in marks))
     return tuple((f.name, f.stat().st_mtime, f.stat().st_size) for f in files)
 

@@ -19,6 +19,7 @@ import numpy as np
 from numba import typeof, types
 
 from .compile import INDEX, VECTOR, kernel, pointer
+from .layouts import BoxRows, ClassRows
 from .planes import add_plane, empty_planes, evaluate, grow, remember, sparse_dot
 from .problem import Compiled, CompiledSlack, GivesPlanes, ListsOutputs, ProblemError, as_sparse
 from .rescaling import find_plane, ranked_planes
@@ -39,9 +40,14 @@ class Tally:
     cache_hits: int = 0
     deadline: float = np.inf
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.perf_counter() > self.deadline
+
     def check_time(self) -> None:
         """Raise OutOfTime when the deadline has passed."""
-        if time.perf_counter() > self.deadline:
+        if self.is_late:
             raise OutOfTime
 
 
@@ -58,6 +64,14 @@ def make_oracle(problem: Any, X, Y, C: float, weights=None, rescaling: str = "ma
         oracle.may_fuse = False  # the layouts' own loops are margin-rescaled
         return oracle
     return PythonOracle(problem, X, Y, C, weights, rescaling)
+
+
+def check_layout(data: Any, n: int) -> None:
+    """Packed rows must be as many as the truths: compiled loops do not look."""
+    if isinstance(data, BoxRows | ClassRows):
+        rows, per_example = len(data.rows.indptr) - 1, data[1]
+        if rows != n or per_example.shape != (n,):
+            raise ValueError(f"X has {rows} rows and y has {n} examples, of shape {(n,)} each.")
 
 
 class PythonOracle:
@@ -120,7 +134,7 @@ class PythonOracle:
 
     def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
         """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
-        if not isinstance(self.problem, ListsOutputs):
+        if not isinstance(self.problem, ListsOutputs) or isinstance(self.problem, GivesPlanes):
             return []
         planes = ranked_planes(self.problem, self.X[i], self.Y[i], w, self.rescaling, k)
         return [(p.loss, *as_sparse(p.delta, self.n_features, "delta")) for p in planes]
@@ -139,6 +153,7 @@ class CompiledOracle:
     """
 
     def __init__(self, function, data, n_examples, problem, C=1.0, weights=None):
+        check_layout(data, int(n_examples))
         self.function, self.data, self.problem = function, data, problem
         self.n_examples, self.n_features = int(n_examples), int(problem.n_features)
         self.C, self.weights, self.may_fuse = C, weights, True
@@ -177,6 +192,11 @@ class CompiledOracle:
         order = np.ascontiguousarray(order, np.int64)
         while True:
             done = loop(oracle, absorb, self.data, state, w, order, *self.buffers)
+            if done < 0:
+                raise ProblemError(
+                    f"example {order[-1 - done]}: the compiled oracle wrote an index outside "
+                    f"0..{self.n_features - 1}, or returned an impossible number of entries."
+                )
             self.tally.calls += done
             if done == order.size:
                 return state
@@ -241,7 +261,7 @@ class Remembering:
     geometry : GeometryArrays
     preventive : int
         Further highly violated outputs kept at each call (Vedaldi's preventive caching), for
-        problems that can list their outputs.
+        Python problems that can list their outputs; a compiled oracle gives no others.
     """
 
     def __init__(self, oracle, geometry, preventive: int = 0):
@@ -337,6 +357,12 @@ def _sweep(oracle, update, data, state, w, order, index, value):
     for t in range(order.size):
         i = order[t]
         loss, count = oracle(data, i, w, index, value)
+        legal = 0 <= count <= index.size
+        if legal:
+            for k in range(count):
+                legal &= index[k] < w.size
+        if not legal:
+            return -1 - t
         if not update(state, w, i, loss, index[:count], value[:count]):
             return t
     return order.size

@@ -2,7 +2,8 @@
 
 A file holds the fitted arrays and the constructor's parameters. What cannot be written as numbers,
 strings, lists and dicts is kept by what it amounts to: a loss object as its matrix, a solver as its
-name and fields. The problem of a `StructuredSVM` is the caller's code and must be given again.
+name and fields. Code is not kept: a stop rule becomes None, a solver of the caller's own "auto",
+and the problem of a `StructuredSVM` must be given again.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Every dual step of the library is a `transfer` of mass between two planes of one
 truth is a plane too, number -1: Ramanan's single update is a transfer from or to it, his pair
 update one between two stored planes.
 
-Memory: 12 bytes per stored non-zero and 64 bytes per plane. Compiled code never allocates: when
-the store is full it returns, and `grow` doubles it.
+Memory: 12 bytes per stored non-zero and 56 bytes per plane. An update never allocates: when the
+store is full it returns, and `grow` doubles it.
 """
 
 from __future__ import annotations

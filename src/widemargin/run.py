@@ -113,6 +113,11 @@ class Best:
 
     def certificate(self) -> Certificate:
         gap = self.gap
+        if not (np.isfinite(self.primal) and np.isfinite(self.dual)):
+            raise ArithmeticError(
+                f"The objective is {self.primal} and its lower bound {self.dual}: the oracle gave "
+                "NaN or infinity. widemargin.check_problem tests it."
+            )
         if gap < -1e-6 and not self.oracle.is_estimate:
             raise ArithmeticError(
                 f"The lower bound {self.dual} exceeds the objective {self.primal}: the solver or "
@@ -173,7 +178,7 @@ def iterate(
                 optimism = max(1.0, 0.8 * optimism)  # so that a claim is made in the end
                 if exact:
                     best.measure(state.w)
-                    optimism = min(max(optimism, best.gap / max(gap, 0.1 * stop.tol)), 10.0)
+                    optimism = min(max(optimism, best.gap / max(gap, 0.1 * stop.tol, 1e-300)), 10.0)
                     primal, gap = best.primal, best.gap
             loss = float("nan")
             if exact and gap <= stop.tol and train_loss is not None and best.w is not None:
@@ -217,10 +222,9 @@ def conclude(oracle, best, state, stop, reason, epoch, began, history, train_los
     elif best.w is None or (finished and best.gap > stop.tol):
         best.measure(state.w)
     certificate = best.certificate()
-    if train_loss is not None and np.isnan(history.last("train_loss") if len(history) else np.nan):
-        loss = train_loss(best.w)
-    else:
-        loss = history.last("train_loss") if len(history) else float("nan")
+    loss = history.last("train_loss") if len(history) else float("nan")
+    if train_loss is not None and (preferred is not None or np.isnan(loss)):
+        loss = train_loss(best.w)  # what the history knows is of other weights, or nothing
     last = Progress(
         epoch,
         time.perf_counter() - began,

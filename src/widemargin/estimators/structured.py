@@ -27,7 +27,8 @@ class StructuredSVM(Saving, CallbackSupportMixin, SolverParameters, BaseEstimato
         `decode(x, w, y_true=None, loss_scale=1.0)`. `widemargin.check_problem` tests it.
     C, solver, rescaling, tol, prior, nonnegative, max_passes, max_seconds, stop, warm_start, \
 random_state
-        As in `SVMClassifier`; prior and mask are flat, (n_features,).
+        As in `SVMClassifier`; prior and mask are flat, (n_features,). A problem that gives planes
+        itself has no loss to rescale by, and `rescaling` makes no difference to it.
 
     Attributes
     ----------

@@ -34,6 +34,7 @@ class Multiclass:
 
     def __init__(self, n_inputs: int, loss_matrix: np.ndarray, bias: float = 0.0):
         self.loss_matrix = np.ascontiguousarray(loss_matrix, np.float64)
+        check_matrix(self.loss_matrix)  # compiled code reads K x K entries unchecked
         self.n_classes = len(self.loss_matrix)
         self.n_inputs, self.bias = n_inputs, bias
         self.shape = (n_inputs + bool(bias), self.n_classes)
@@ -74,6 +75,14 @@ class Multiclass:
                 f"0..{self.n_classes - 1}."
             )
         return ClassRows(as_rows(X, self.bias, self.n_inputs), label, self.loss_matrix)
+
+
+def check_matrix(loss: np.ndarray) -> None:
+    """Square, finite, not negative, zero on the diagonal."""
+    if loss.ndim != 2 or loss.shape[0] != loss.shape[1]:
+        raise ValueError(f"loss_matrix has shape {loss.shape}; a square one is needed.")
+    if not np.isfinite(loss).all() or (loss < 0).any() or np.diag(loss).any():
+        raise ValueError("loss_matrix must be finite, >= 0 and zero on the diagonal.")
 
 
 @kernel

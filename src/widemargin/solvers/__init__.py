@@ -1,4 +1,4 @@
-"""One algorithm a file; each solves each problem.
+"""One algorithm a file; each but `ProximalNewton` solves each problem.
 
 Solvers are frozen parameters. `solver=` of an estimator takes an instance or a name of `NAMES`.
 """

@@ -124,14 +124,13 @@ def epoch(solver, oracle, state: ClassState, rng):
     passes = FIRST_PASSES if first else int(min(MOST, max(FEWEST, WORK * n / active.size)))
     path = new_path(state, active) if SHARE * active.size <= n else None
     state.mean[:] = 0.0
-    for _ in range(passes):
+    for t in range(passes):
         order = rng.permutation(active) if solver.order == "random" else active
         block_pass(data, state.a, state.weights, state.norm, order)
         oracle.tally.calls += active.size
-        state.mean[:] += state.weights
+        state.mean[:] += (state.weights - state.mean) / (t + 1)
         if path is not None:
             extrapolate(data, state.a, state.weights, active, path)
-    state.mean[:] /= passes
     # Rounding gathers over thousands of passes: the dual is claimed for weights made afresh.
     state.linear[0] = refresh(data, state.a, state.weights)
     if subset:
@@ -271,6 +270,8 @@ def block_pass(data, a, weights, norm, order):
         for k in range(K):
             u[k] = max(0.0, u[k] - theta)
             total += u[k]
+        if total <= 0.0:  # the mass is below the rounding of the margins
+            continue
         share = cost / total  # 1 / |x|^2 up to rounding
         moved = False
         for k in range(K):

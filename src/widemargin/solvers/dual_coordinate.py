@@ -53,6 +53,8 @@ class DualCoordinate:
     def __post_init__(self):
         if self.order not in ("random", "sequential"):
             raise ValueError(f"order is {self.order!r}; 'random' or 'sequential' is needed.")
+        if self.rounds < 1:
+            raise ValueError(f"rounds is {self.rounds}; at least 1 is needed.")
 
     def init(self, oracle, geometry, start=None):
         """All mass on the truths."""
@@ -80,7 +82,9 @@ class DualCoordinate:
         """A pass over kept planes: their hinges are too small to rest or to claim a gap on."""
         marks = state.hinge, state.rest, state.still
         before = [mark.copy() for mark in marks]
-        state = oracle.sweep(visit, state, state.w, rng.permutation(oracle.examples), grow_state)
+        order = oracle.examples
+        order = rng.permutation(order) if self.order == "random" else order
+        state = oracle.sweep(visit, state, state.w, order, grow_state)
         seen = float(state.cost @ state.hinge)
         for mark, old in zip(marks, before, strict=True):
             mark[:] = old

@@ -35,6 +35,10 @@ class NSlack:
     max_inner: int = 1000
     patience: int = 20
 
+    def __post_init__(self):
+        if self.max_inner < 1:
+            raise ValueError(f"max_inner is {self.max_inner}; at least 1 is needed.")
+
     def init(self, oracle, geometry, start=None) -> DualState:
         """All mass on the truths."""
         return seeded_state(oracle, geometry, start)

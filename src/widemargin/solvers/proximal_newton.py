@@ -36,6 +36,7 @@ from .dual_coordinate import DualCoordinate, fused_loop
 from .protocol import Bound
 
 ONE = np.uint64(1)
+MOST_FEATURES = 10_000
 
 
 class ProximalState(NamedTuple):
@@ -74,6 +75,11 @@ class ProximalNewton:
                 "proximal_newton solves binary classification and regression only, without prior, "
                 "non-negativity, slack rescaling or a wrapper such as Cached. Use "
                 "'dual_coordinate' here."
+            )
+        if oracle.n_features > MOST_FEATURES:
+            raise ValueError(
+                f"proximal_newton keeps a square matrix of the {oracle.n_features} features; at "
+                f"most {MOST_FEATURES} are allowed. Use 'dual_coordinate'."
             )
         state = box.init(oracle, start)
         coordinate, rng = DualCoordinate(shrink=False), np.random.default_rng(0)

@@ -38,7 +38,8 @@ class Cached:
     ----------
     solver : a solver
     preventive : int
-        Further highly violated outputs kept at each exact call.
+        Further highly violated outputs kept at each exact call of a Python problem that lists its
+        outputs; without effect elsewhere.
     max_sweeps : int
         Cached sweeps between two exact ones at most.
     worth : float
@@ -51,6 +52,10 @@ class Cached:
     max_sweeps: int = 50
     worth: float = 0.02
     patience: int = 50
+
+    def __post_init__(self):
+        if isinstance(self.solver, Incremental):
+            raise ValueError("Cached goes inside: Incremental(Cached(solver)).")
 
     def init(self, oracle, geometry, start=None) -> WrappedState:
         """An empty memory."""
@@ -67,7 +72,8 @@ class Cached:
         value = geometry.dual(self.solver.linear(inner), inner.v)
         first = None
         for _ in range(self.max_sweeps):
-            memory.tally.check_time()
+            if memory.tally.is_late:
+                break
             inner, _ = self.solver.epoch(recalled, geometry, inner, rng)
             now = geometry.dual(self.solver.linear(inner), inner.v)
             gain, value = now - value, max(now, value)
@@ -104,6 +110,10 @@ class Incremental:
     start: float = 0.1
     growth: float = 2.0
     epochs: int = 3
+
+    def __post_init__(self):
+        if not (self.start > 0 and self.growth > 1 and self.epochs >= 1):
+            raise ValueError("Incremental needs start > 0, growth > 1 and epochs >= 1.")
 
     def init(self, oracle, geometry, start=None) -> WrappedState:
         """The wrapped solver's state; the subset is chosen at the first epoch."""

@@ -1,0 +1,150 @@
+"""Compiled code does not look: what could send it astray is refused before, or noticed after."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from widemargin import SVMClassifier
+from widemargin.geometry import Geometry
+from widemargin.oracle import CompiledOracle, PythonOracle, make_oracle
+from widemargin.problem import ProblemError
+from widemargin.problems import Binary, Multiclass, Regression
+from widemargin.run import iterate, run
+from widemargin.solvers import Cached, DualCoordinate, Incremental, NSlack, OneSlack, ProximalNewton
+from widemargin.stopping import Gap, Passes
+from widemargin.testing import PythonChain, make_words
+
+RNG = np.random.default_rng(0)
+
+
+class Data(NamedTuple):
+    index: np.ndarray
+    count: int
+    loss: float
+
+
+def stray_oracle(data, i, w, index, value):
+    index[0] = data.index[i]
+    value[0] = 1.0
+    return data.loss, data.count
+
+
+class Stray:
+    """A problem whose compiled oracle misbehaves."""
+
+    n_features = 4
+
+
+@pytest.mark.parametrize(("index", "count"), [(4, 1), (2**31, 1), (0, 5), (0, -1)])
+@pytest.mark.parametrize("solver", [OneSlack(), DualCoordinate()])
+def test_stray_indices_of_a_compiled_oracle_are_caught(index, count, solver):
+    data = Data(np.array([0, 0, index]), count, 1.0)
+    if count == 1:
+        match = "example 2: the compiled oracle wrote an index"
+    else:
+        match = "example 0: the compiled oracle"
+    if count != 1:
+        data = data._replace(index=np.zeros(3, np.int64))
+    oracle = CompiledOracle(stray_oracle, data, 3, Stray())
+    sequential = DualCoordinate(order="sequential") if solver == DualCoordinate() else solver
+    with pytest.raises(ProblemError, match=match):
+        run(sequential, oracle, Geometry(4), np.random.default_rng(0), Gap(1e-3))
+
+
+def test_nan_from_a_compiled_oracle_is_no_certificate():
+    data = Data(np.zeros(3, np.int64), 1, np.nan)
+    oracle = CompiledOracle(stray_oracle, data, 3, Stray())
+    with pytest.raises((ArithmeticError, ProblemError)):
+        run(OneSlack(), oracle, Geometry(4), np.random.default_rng(0), Gap(1e-3) | Passes(3))
+
+
+@pytest.mark.parametrize(
+    ("problem", "y"),
+    [
+        (Binary(3), np.ones(5)),
+        (Regression(3), np.ones(5)),
+        (Multiclass(3, 1 - np.eye(2)), np.ones(5, int)),
+    ],
+)
+def test_rows_and_truths_must_be_equally_many(problem, y):
+    with pytest.raises(ValueError, match="X has 4 rows and y has 5"):
+        make_oracle(problem, RNG.standard_normal((4, 3)), y, 1.0)
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.ones((3, 2)), np.eye(3), -(1 - np.eye(3)), np.full((2, 2), np.nan)]
+)
+def test_loss_matrix_of_the_problem_is_checked(matrix):
+    with pytest.raises(ValueError, match="loss"):
+        Multiclass(3, matrix)
+
+
+def test_parameters_that_would_never_end_are_refused():
+    for broken in (
+        lambda: Incremental(start=0.0),
+        lambda: Incremental(growth=1.0),
+        lambda: DualCoordinate(rounds=0),
+        lambda: NSlack(max_inner=0),
+        lambda: Cached(Incremental()),
+    ):
+        with pytest.raises(ValueError, match=r"Incremental|rounds|max_inner"):
+            broken()
+
+
+def test_newton_refuses_a_huge_matrix():
+    problem = Binary(20_000)
+    oracle = make_oracle(problem, RNG.standard_normal((4, 20_000)), np.array([1.0, -1, 1, -1]), 1.0)
+    with pytest.raises(ValueError, match="square matrix of the 20000 features"):
+        run(ProximalNewton(), oracle, Geometry(20_000), np.random.default_rng(0), Gap(1e-2))
+
+
+def test_tiny_weights_leave_no_nan():
+    X, y = RNG.standard_normal((60, 4)), RNG.integers(0, 3, 60)
+    weights = np.where(np.arange(60) % 3 == 0, 10.0 ** -RNG.integers(15, 22, 60), 1.0)
+    model = SVMClassifier(solver="dual_coordinate", warm_start=True, random_state=0)
+    model.fit(X, y, sample_weight=weights)
+    assert np.isfinite(model.coef_).all() and model.certificate_.gap <= 1e-3
+    assert np.isfinite(model._start.beta).all()
+
+
+def test_gap_zero_is_a_legal_wish():
+    problem = PythonChain(6, 3)
+    X, Y = make_words(6, 6, 3)
+    oracle = PythonOracle(problem, X, Y, 0.1)
+    last = run(DualCoordinate(), oracle, Geometry(problem.n_features), RNG, Gap(0.0) | Passes(30))
+    assert last.certificate.gap >= 0.0 and last.stopped_by in ("gap", "passes")
+
+
+def test_first_multiclass_epoch_cut_short_gives_sensible_weights():
+    """The mean of the passes is a mean at every moment, not a sum that waits to be divided."""
+    X, y = RNG.standard_normal((60, 4)), RNG.integers(0, 3, 60)
+    problem = Multiclass(4, 1.0 - np.eye(3))
+    oracle, geometry = make_oracle(problem, X, y, 1.0), Geometry(problem.n_features)
+
+    class Interrupting:
+        count = 0
+
+        def permutation(self, items):
+            self.count += 1
+            if self.count == 3:
+                raise KeyboardInterrupt
+            return np.random.default_rng(self.count).permutation(items)
+
+    *_, last = iterate(DualCoordinate(), oracle, geometry, Interrupting(), Gap(1e-3))
+    assert last.stopped_by == "interrupt"
+    whole = run(DualCoordinate(), oracle, geometry, np.random.default_rng(0), Passes(1))
+    norms = [float(np.linalg.norm(result.w)) for result in (last, whole)]
+    assert norms[0] < 1.5 * norms[1]  # the sum of two passes would be twice as long
+    assert last.certificate.dual <= last.certificate.primal
+
+
+def test_slack_search_knows_the_smallest_loss():
+    from widemargin.rescaling import search_slack
+
+    chain = PythonChain(2, 2)
+    x, y = np.eye(2)[[0, 1, 0]], np.array([0, 1, 0])
+    w = 6.0 * chain.joint_feature(x, y)
+    assert search_slack(chain, x, y, w).upper == 0.0
+    del chain.smallest_loss
+    assert search_slack(chain, x, y, w).upper > 0.0
