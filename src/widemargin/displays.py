@@ -91,7 +91,7 @@ class ConvergenceDisplay:
         name : str, optional
             Name in the legend; the estimator's class by default.
         """
-        if not hasattr(estimator, "history_"):
+        if getattr(estimator, "history_", None) is None:
             raise ValueError(f"{type(estimator).__name__} has no history_ yet; call fit first.")
         name = type(estimator).__name__ if name is None else name
         tol = getattr(estimator, "tol", None)

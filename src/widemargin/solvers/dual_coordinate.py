@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows
-from ..oracle import CompiledOracle, Recalled
+from ..oracle import CompiledOracle
 from ..planes import FULL, DualState, compact, grow_state, seeded_state, settle, take_in
+from ..recall import Recalled
 from . import box, classes
 from .protocol import Bound
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..oracle import Recalled, Remembering, Restricted
+from ..oracle import Restricted
 from ..planes import compact
+from ..recall import Recalled, Remembering
 from .block_frank_wolfe import BlockFrankWolfe
 from .one_slack import OneSlack
 from .protocol import Bound
