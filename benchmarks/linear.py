@@ -83,12 +83,15 @@ def binary(repeats: int, names=tuple(BINARY)) -> str:
         }
         seconds = best["ours"][0]
         row = [name, f"{seconds:.3f}", f"{binary_objective(w, X, y):.2f}"]
+        # train() of LIBLINEAR gets packed data: like with like is the time of our solver alone.
+        alone = best["ours"][1].history_.last("seconds")
         for peer, weights in peers.items():
             row += [f"{best[peer][0]:.3f}", f"{binary_objective(weights, X, y):.2f}"]
-            row.append(f"**{best[peer][0] / seconds:.2f}x**")
+            ratio = f"**{best[peer][0] / seconds:.2f}x**"
+            row.append(f"{ratio} ({best[peer][0] / alone:.2f}x)" if peer == "liblinear" else ratio)
         row.append(f"{BINARY[name]}x")
         rows.append(row)
-    header = ["data", "ours s", "objective", "LIBLINEAR -s 3 s", "objective", "ratio"]
+    header = ["data", "ours s", "objective", "LIBLINEAR -s 3 s", "objective", "ratio (solver only)"]
     header += ["LinearSVC s", "objective", "ratio", "bar"]
     return table("Binary hinge, tol = 1e-4", header, rows)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import compute_class_weight, gen_batches
+from sklearn.utils import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..losses import cost_matrix
-from ..oracle import CHUNK
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
 from .fitting import (
@@ -23,6 +22,7 @@ from .fitting import (
     fit_linear,
     intercept_size,
     refuse_all_zero,
+    row_blocks,
 )
 
 
@@ -181,8 +181,8 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
 
     def _mean_loss(self, X, y, w: np.ndarray) -> float:
         """Mean loss of the predictions of flat weights."""
-        blocks = gen_batches(len(y), CHUNK)  # no list of predictions as long as the data
-        return sum(self._loss_sum(X[block], y[block], w) for block in blocks) / len(y)
+        # In blocks: no list of predictions as long as the data.
+        return sum(self._loss_sum(part, truth, w) for part, truth in row_blocks(X, y)) / len(y)
 
     def _loss_sum(self, X, y, w: np.ndarray) -> float:
         fitted = self._attributes(w)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
 from ..layouts import BoxRows, ClassRows
-from ..oracle import CompiledOracle, make_oracle
+from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..rows import check_indices
 from ..run import Progress, run
 from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start
@@ -165,6 +165,18 @@ def checked_data(estimator, X, y, **checks):
         accept_large_sparse=True,
         **checks,
     )
+
+
+def row_blocks(X, y):
+    """(X, y) in blocks of rows; CSR blocks are views, for SciPy's own slices are copies."""
+    for rows in gen_batches(len(y), CHUNK):
+        if not sp.issparse(X):
+            yield X[rows], y[rows]
+            continue
+        begin, end = X.indptr[rows.start], X.indptr[rows.stop]
+        starts = X.indptr[rows.start : rows.stop + 1] - begin
+        shape = (rows.stop - rows.start, X.shape[1])
+        yield sp.csr_matrix((X.data[begin:end], X.indices[begin:end], starts), shape), y[rows]
 
 
 def checked_inputs(estimator, X):

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..compile import inlined, kernel
 from ..oracle import Restricted
@@ -65,8 +65,8 @@ class ProximalNewton:
     """
 
     warm_passes: int = 1
-    growth: float = 1.5
-    accuracy: float = 0.5
+    growth: float = 1.6
+    accuracy: float = 0.65
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """A few passes of coordinate ascent."""
@@ -129,7 +129,7 @@ def centred(oracle, state: box.BoxState) -> ProximalState:
     n, d = oracle.n_examples, n_weights(oracle.data.rows)
     z = np.empty(n)
     scores(oracle.data.rows, state.v, z)
-    sigma = max(2.0 * oracle.total_cost / n, 1e-12)
+    sigma = max(oracle.total_cost / n, 1e-12)
     return ProximalState(
         state.beta,
         z,
@@ -144,13 +144,12 @@ def centred(oracle, state: box.BoxState) -> ProximalState:
 
 def newton_direction(hessian: np.ndarray, residual: np.ndarray) -> np.ndarray:
     """-(I + H)^-1 residual; `hessian` has H in its lower triangle and is overwritten."""
-    potrf, potrs = get_lapack_funcs(("potrf", "potrs"), (hessian,))
-    hessian[np.diag_indices_from(hessian)] += 1.0
+    hessian.reshape(-1)[:: len(hessian) + 1] += 1.0
     # The transposed view is Fortran-ordered: its upper triangle is our lower one.
-    factor, info = potrf(hessian.T, lower=0, overwrite_a=1, clean=0)
+    factor, info = dpotrf(hessian.T, lower=0, overwrite_a=1, clean=0)
     if info != 0:
         return -residual
-    return potrs(factor, -residual, lower=0)[0]
+    return dpotrs(factor, -residual, lower=0)[0]
 
 
 def line_search(data, cost, state, sigma, residual, direction) -> float:
