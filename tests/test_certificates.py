@@ -567,3 +567,24 @@ def test_approximate_compiled_oracle_is_declared():
     oracle = make_oracle(problem, X, Y, C)
     result = run(OneSlack(), oracle, geometry_of(problem), np.random.default_rng(0), Gap(1e-3))
     assert result.certificate.is_estimate
+
+
+def test_sleepers_of_proximal_newton():
+    """Examples that sleep change neither the optimum nor the truth of any claim."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((3000, 8))
+    Y = np.where(X[:, 0] + 0.3 * rng.standard_normal(3000) > 0, 1.0, -1.0)
+    problem = Binary(8)
+    oracle, geometry = make_oracle(problem, X, Y, 1.0), Geometry(8)
+    ends, visited = [], []
+    for solver in (ProximalNewton(nap=0), ProximalNewton(), ProximalNewton(nap=50, care=0.0)):
+        oracle.tally.calls = 0
+        for progress in iterate(solver, oracle, geometry, np.random.default_rng(0), Gap(1e-9)):
+            if progress.exact:
+                true = 0.5 * progress.w @ progress.w + oracle.measure(progress.w)
+                oracle.tally.calls -= len(Y)
+                assert progress.primal == pytest.approx(true, rel=1e-12)
+        ends.append(progress.certificate.primal)
+        visited.append(progress.oracle_calls / progress.epoch)
+    np.testing.assert_allclose(ends, ends[0], rtol=1e-9)
+    assert visited[1] < 0.8 * visited[0]

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .rows import Rows
+from .compile import inlined, kernel
+from .rows import Rows, dot
 
 
 class BoxRows(NamedTuple):
@@ -33,3 +34,27 @@ class ClassRows(NamedTuple):
     rows: Rows
     label: np.ndarray  # (n,) int64
     loss: np.ndarray  # (K, K) [true, predicted]
+
+
+@inlined
+def box_of(target, cost, two_sided):
+    """[low, high] of a dual variable."""
+    if two_sided:
+        return -cost, cost
+    if np.signbit(target):
+        return -cost, 0.0
+    return 0.0, cost
+
+
+@kernel
+def box_hinges(data, cost, w):
+    """sum_i C_i hinge_i(w); `cost` (n,), or (1,) for all."""
+    values, indices, indptr, _, bias = data.rows
+    targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
+    total = 0.0
+    for i in range(np.uint64(targets.size)):
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
+        low, high = box_of(targets[i], cost[i] if cost.size > 1 else cost[0], two_sided)
+        r = targets[i] - dot(values, indices, start, end, bias, w)
+        total += max(high * (r - epsilon), low * (r + epsilon), 0.0)
+    return total

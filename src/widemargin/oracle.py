@@ -20,7 +20,7 @@ import numpy as np
 from numba import typeof, types
 
 from .compile import INDEX, VECTOR, kernel, pointer
-from .layouts import BoxRows, ClassRows
+from .layouts import BoxRows, ClassRows, box_hinges
 from .planes import sparse_dot
 from .problem import Compiled, CompiledSlack, GivesPlanes, ListsOutputs, ProblemError, as_sparse
 from .rescaling import find_plane, ranked_planes
@@ -206,6 +206,9 @@ class CompiledOracle:
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w)."""
         cost = np.array([float(self.C)]) if self.weights is None else self.cost
+        if self.may_fuse and isinstance(self.data, BoxRows):
+            self.tally.calls += self.n_examples
+            return box_hinges(self.data, cost, w)
         total = HingeSum(np.zeros(1), cost)
         for begin in range(0, self.n_examples, CHUNK):
             order = np.arange(begin, min(begin + CHUNK, self.n_examples))

@@ -127,8 +127,8 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
         """
         check_parameters(self)
         X, y = checked_data(self, X, y)
-        check_classification_targets(y)
         self.classes_ = np.unique(y)
+        check_classification_targets(self.classes_)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
@@ -188,13 +188,13 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
         fitted = self._attributes(w)
         scores = safe_sparse_dot(X, fitted["coef_"].T, dense_output=True) + fitted["intercept_"]
         predicted = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(1)
-        true = np.searchsorted(self.classes_, y)
-        known = true < len(self.classes_)
-        known[known] = self.classes_[true[known]] == np.asarray(y)[known]
-        if not known.all():
-            strange = np.asarray(y)[~known][0]
-            raise ValueError(f"The held-out data has a class that training has not: {strange!r}.")
-        return float(self.loss_matrix_[true, predicted].sum())
+        K, y = len(self.classes_), np.asarray(y)
+        true = np.minimum(np.searchsorted(self.classes_, y), K - 1)
+        strange = self.classes_[true] != y
+        if strange.any():
+            label = y[strange][0]
+            raise ValueError(f"The held-out data has a class that training has not: {label!r}.")
+        return float(self.loss_matrix_.ravel()[true * K + predicted].sum())
 
     def decision_function(self, X):
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import inlined, kernel
+from ..layouts import box_of
 from ..oracle import Restricted
 from ..rows import axpy, dot, n_weights, square_norm
 from ..simd import prefetch, prefetch_row
@@ -94,16 +95,6 @@ def shuffle(items, word):
         j = np.uint64(((s >> np.uint64(32)) * np.uint64(i + 1)) >> np.uint64(32))
         items[np.uint64(i)], items[j] = items[j], items[np.uint64(i)]
     word[0] = s
-
-
-@inlined
-def box_of(target, cost, two_sided):
-    """[low, high] of a dual variable."""
-    if two_sided:
-        return -cost, cost
-    if np.signbit(target):
-        return -cost, 0.0
-    return 0.0, cost
 
 
 @inlined

@@ -11,10 +11,15 @@ examples with b_i strictly inside. One Newton step costs about one pass over the
 twenty of them do what takes dual coordinate ascent hundreds of passes. Every step has an exact
 primal (at w) and an exact dual (at b, with u): the certificate is free.
 
+An example with beta_k,i = 0 that is far on the right side of its margin adds nothing to any of
+this: it sleeps for a few steps. A dual point made without sleepers is feasible (theirs is 0), a
+primal is only an estimate until they have been woken and looked at.
+
 symbol    code       meaning
 beta_k    beta       centre of the proximal term
 sigma     sigma      its inverse weight; grows whenever the inner problem is solved well enough
 z, z_d    z, slide   X w and X direction
+          order      the awake examples, then the sleepers; empty in a kernel's call: all
 
 Only for one dual variable per example (`BoxRows`) and a plain |w|^2; see layouts.py.
 """
@@ -28,10 +33,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..compile import inlined, kernel
+from ..layouts import box_of
 from ..oracle import Restricted
 from ..rows import axpy, dot, n_weights
 from . import box
-from .box import box_of, soft_clip
+from .box import soft_clip
 from .dual_coordinate import DualCoordinate, fused_loop
 from .protocol import Bound
 
@@ -48,6 +54,9 @@ class ProximalState(NamedTuple):
     best_linear: np.ndarray  # (1,)
     hessian: np.ndarray  # (d, d)
     sigma: np.ndarray  # (1,)
+    order: np.ndarray  # (n,) the first `awake` examples are visited
+    awake: np.ndarray  # (1,)
+    steps: np.ndarray  # (1,) since all examples were visited
 
 
 @dataclass(frozen=True)
@@ -62,11 +71,17 @@ class ProximalNewton:
         Factor of sigma.
     accuracy : float
         The inner problem is left when its residual is this share of the gap.
+    nap : int
+        Steps without the sleepers before all examples are looked at; 0 lets nobody sleep.
+    care : float
+        Who is further from the margin than this many times its last move may sleep.
     """
 
     warm_passes: int = 1
     growth: float = 1.6
     accuracy: float = 0.65
+    nap: int = 6
+    care: float = 1.5
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """A few passes of coordinate ascent."""
@@ -88,35 +103,46 @@ class ProximalNewton:
         return centred(oracle, state)
 
     def epoch(self, oracle, geometry, state: ProximalState, rng):
-        """One Newton step; exact primal and dual."""
+        """One Newton step; exact primal and dual whenever all examples are visited."""
         if isinstance(oracle, Restricted):
             raise ValueError("proximal_newton cannot be trained on growing subsets (Incremental).")
         data, cost = oracle.data, box.compact_cost(oracle)
-        sigma, w = float(state.sigma[0]), state.w
-        oracle.tally.calls += oracle.n_examples
+        sigma, w, n = float(state.sigma[0]), state.w, oracle.n_examples
+        # 0. after some steps without the sleepers, wake them
+        if state.awake[0] < n and state.steps[0] >= self.nap:
+            scores(data.rows, w, state.z, state.order[state.awake[0] :])
+            state.awake[0] = n
+        whole = state.awake[0] == n
+        order = state.order[:0] if whole else state.order[: state.awake[0]]
+        oracle.tally.calls += int(state.awake[0])
         # 1. the point b(w): its dual, the gradient and the Hessian of the inner problem
         u = np.zeros(w.size)
-        linear, hinge = respond(data, cost, state.beta, sigma, state.z, u, state.hessian)
+        linear, hinge = respond(data, cost, state.beta, sigma, state.z, u, state.hessian, order)
         dual = linear - 0.5 * float(u @ u)
         if dual > float(state.best_linear[0]) - 0.5 * float(state.v @ state.v):
             state.v[:], state.best_linear[0] = u, linear
-        bound = Bound(hinge, w.copy())
+        bound = Bound(hinge, w.copy()) if whole else Bound(hinge)
         # 2. solved well enough: move the centre, weaken the proximal term
         residual, gap = w - u, geometry.value(w) + hinge - dual
         if 0.5 * float(residual @ residual) <= self.accuracy * gap:
-            recentre(data, cost, state.beta, sigma, state.z)
+            recentre(data, cost, state.beta, sigma, state.z, order)
             state.sigma[0] = sigma * self.growth
             if residual @ residual <= 1e-24 * (1.0 + w @ w):
+                state.steps[0] = self.nap
                 return state, bound
             sigma = float(state.sigma[0])
-            linear, _ = respond(data, cost, state.beta, sigma, state.z, u, state.hessian)
+            respond(data, cost, state.beta, sigma, state.z, u, state.hessian, order)
             residual = w - u
         # 3. Newton direction and line search
         direction = newton_direction(state.hessian, residual)
-        scores(data.rows, direction, state.slide)
-        step = line_search(data, cost, state, sigma, residual, direction)
+        scores(data.rows, direction, state.slide, order)
+        step = line_search(data, cost, state, sigma, residual, direction, order)
         state.w[:] += step * direction
-        advance(state.z, state.slide, step)
+        if whole and self.nap > 0:
+            state.awake[0] = doze(data, state, step, self.care)
+            state.steps[0] = 0
+        state.steps[0] += 1
+        advance(state.z, state.slide, step, order)
         return state, bound
 
     def linear(self, state: ProximalState) -> float:
@@ -127,8 +153,8 @@ class ProximalNewton:
 def centred(oracle, state: box.BoxState) -> ProximalState:
     """A proximal state around the dual variables of a coordinate state."""
     n, d = oracle.n_examples, n_weights(oracle.data.rows)
-    z = np.empty(n)
-    scores(oracle.data.rows, state.v, z)
+    z, order = np.empty(n), state.active
+    scores(oracle.data.rows, state.v, z, order[:0])
     sigma = max(oracle.total_cost / n, 1e-12)
     return ProximalState(
         state.beta,
@@ -139,6 +165,9 @@ def centred(oracle, state: box.BoxState) -> ProximalState:
         state.linear.copy(),
         np.zeros((d, d)),
         np.array([sigma]),
+        order,
+        np.array([n]),
+        np.array([0]),
     )
 
 
@@ -152,12 +181,12 @@ def newton_direction(hessian: np.ndarray, residual: np.ndarray) -> np.ndarray:
     return dpotrs(factor, -residual, lower=0)[0]
 
 
-def line_search(data, cost, state, sigma, residual, direction) -> float:
+def line_search(data, cost, state, sigma, residual, direction, order) -> float:
     """A step at which the slope has fallen to a tenth, by secants in a bracket."""
     across, along = float(state.w @ direction), float(direction @ direction)
 
     def slope(t: float) -> float:
-        pull = pulled(data, cost, state.beta, sigma, state.z, state.slide, t)
+        pull = pulled(data, cost, state.beta, sigma, state.z, state.slide, t, order)
         return across + t * along - pull
 
     first = float(residual @ direction)
@@ -182,19 +211,41 @@ def line_search(data, cost, state, sigma, residual, direction) -> float:
 
 
 @kernel
-def scores(rows, w, z):
+def scores(rows, w, z, order):
     """z_i = <x_i, w>."""
     values, indices, indptr, _, bias = rows
-    for i in range(np.uint64(z.size)):
+    for t in range(np.uint64(order.size if order.size else z.size)):
+        i = np.uint64(order[t]) if order.size else t
         start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         z[i] = dot(values, indices, start, end, bias, w)
 
 
 @kernel
-def advance(z, slide, step):
+def advance(z, slide, step, order):
     """z += step * slide, without a temporary as long as the data."""
-    for i in range(z.size):
+    for t in range(np.uint64(order.size if order.size else z.size)):
+        i = np.uint64(order[t]) if order.size else t
         z[i] += step * slide[i]
+
+
+@kernel
+def doze(data, state, step, care):
+    """Put to sleep who has beta = 0 and is far from needing another; the number left awake.
+
+    Far: `care` times the distance that the last step moved it.
+    """
+    targets, order = data.target, state.order
+    front, back = np.uint64(0), np.uint64(order.size)
+    for i in range(np.uint64(order.size)):
+        target = targets[i]
+        r = target - state.z[i] if not np.signbit(target) else state.z[i] - target
+        if data.two_sided or state.beta[i] != 0.0 or -r < care * abs(step * state.slide[i]):
+            order[front] = i
+            front += ONE
+        else:
+            back -= ONE
+            order[back] = i
+    return np.int64(front)
 
 
 @inlined
@@ -213,7 +264,7 @@ def add_outer(values, indices, start, end, bias, sigma, d, hessian):
 
 
 @kernel
-def respond(data, cost, beta, sigma, z, u, hessian):
+def respond(data, cost, beta, sigma, z, u, hessian, order):
     """b(w) on the fly: fills u and the lower triangle of H; (l(b), sum of C_i * hinge_i)."""
     values, indices, indptr, _, bias = data.rows
     targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
@@ -221,38 +272,42 @@ def respond(data, cost, beta, sigma, z, u, hessian):
     u[:] = 0.0
     hessian[:] = 0.0
     flat, d = hessian.reshape(-1), np.uint64(u.size)
-    for i in range(np.uint64(z.size)):
+    for t in range(np.uint64(order.size if order.size else z.size)):
+        i = np.uint64(order[t]) if order.size else t
         target = targets[i]
         low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
         r = target - z[i]
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
         b = soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high)
         if b != 0.0:
+            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
             linear += target * b - epsilon * abs(b)
             axpy(values, indices, start, end, bias, b, u)
         if low < b < high and (b != 0.0 or epsilon == 0.0):
+            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
             add_outer(values, indices, start, end, bias, sigma, d, flat)
     return linear, hinge
 
 
 @kernel
-def pulled(data, cost, beta, sigma, z, slide, t):
+def pulled(data, cost, beta, sigma, z, slide, length, order):
     """sum_i b_i(w + t direction) slide_i."""
     targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
     total = 0.0
-    for i in range(np.uint64(z.size)):
+    for t in range(np.uint64(order.size if order.size else z.size)):
+        i = np.uint64(order[t]) if order.size else t
         target = targets[i]
         low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
-        r = target - z[i] - t * slide[i]
+        r = target - z[i] - length * slide[i]
         total += soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high) * slide[i]
     return total
 
 
 @kernel
-def recentre(data, cost, beta, sigma, z):
+def recentre(data, cost, beta, sigma, z, order):
     """beta <- b(w)."""
-    for i in range(np.uint64(z.size)):
+    for t in range(np.uint64(order.size if order.size else z.size)):
+        i = np.uint64(order[t]) if order.size else t
         target = data.target[i]
         low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
         r = target - z[i]
