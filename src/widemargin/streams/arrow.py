@@ -1,0 +1,725 @@
+"""Examples from Parquet and Arrow files and from tables in memory, and back.
+
+dense    one column of numbers per feature
+sparse   two columns, `indices: list<int32>` (from 0, increasing) and `values: list<double>`
+
+Besides these there is a column of labels (numbers, text, or lists of numbers) and perhaps one of
+weights and one of queries. Files are read a row group (Parquet) or a record batch (Arrow) at a
+time, and by explicit reads: a mapped file would count as memory. pyarrow is imported only here:
+`pip install widemargin[arrow]`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .arrays import CHUNK_ROWS
+from .chunk import Chunk, StreamError
+from .files import find_files, is_regular, name_of, replacing
+from .svmlight import end_sums
+
+INDICES, VALUES = "indices", "values"
+KEY = b"widemargin"  # in the metadata of files that `write_arrow` made
+MOST_COLUMNS = 2**31 - 1
+#: A row group or record batch is written when so much has gathered.
+GROUP_ROWS, GROUP_BYTES = 1 << 16, 1 << 25
+BUFFER = 1 << 16
+PARQUET, IPC_FILE, IPC_STREAM = "Parquet", "Arrow", "Arrow stream"
+MAGIC = {b"PAR1": PARQUET, b"ARRO": IPC_FILE, b"\xff\xff\xff\xff": IPC_STREAM}
+ENDINGS = {
+    ".parquet": PARQUET,
+    ".pq": PARQUET,
+    ".arrow": IPC_FILE,
+    ".feather": IPC_FILE,
+    ".ipc": IPC_FILE,
+    ".arrows": IPC_STREAM,
+}
+
+
+def import_pyarrow() -> ModuleType:
+    """pyarrow, or an ImportError that says what to install."""
+    try:
+        for part in ("ipc", "parquet"):
+            import_module(f"pyarrow.{part}")
+    except ImportError as error:
+        raise ImportError(
+            "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
+        ) from error
+    return import_module("pyarrow")
+
+
+class Place(NamedTuple):
+    """Where a stream goes on."""
+
+    file: int = 0
+    group: int = 0  # row group or record batch
+    offset: int = 0  # rows of the group that are done
+    line: int = 0  # rows of the file that are done
+    row: int = 0
+    n_features: int = 0
+
+
+class Columns(NamedTuple):
+    """What the columns of a schema are for."""
+
+    label: str | None
+    weight: str | None
+    qid: str | None
+    features: tuple[str, ...] | None  # None: sparse
+    n_features: int | None  # None: not known beforehand
+
+    @property
+    def names(self) -> list[str]:
+        """All columns to read."""
+        inputs = (INDICES, VALUES) if self.features is None else self.features
+        return [*inputs, *(name for name in self[:3] if name is not None)]
+
+
+class ArrowStream:
+    """Examples from Parquet files, Arrow files and whatever gives an Arrow C stream.
+
+    Parameters
+    ----------
+    source : path, list of paths, table or reader
+        Files are Parquet or Arrow IPC (Feather 2); several are one stream, and a folder stands for
+        its files in the order of their names. "-" is an Arrow stream on standard input. A table is
+        any object with `__arrow_c_stream__`: of pyarrow, polars, pandas, duckdb. One without a
+        length, such as a `pyarrow.RecordBatchReader`, is read once.
+    label : str or None
+        Column of the labels: numbers, text, or lists of numbers; None if there are none.
+    features : list of str, optional
+        Columns of the features, in this order. By default all others, in the order of the schema;
+        or the columns `indices` and `values`, if both are lists: rows are then sparse.
+    weight, qid : str, optional
+        Columns of weights and of queries. By default those of a file by `write_arrow`.
+    chunk_rows : int
+        Examples per chunk; fewer at the end of a row group or record batch.
+
+    Attributes
+    ----------
+    feature_names : list of str or None
+        None for sparse rows.
+    repeatable : bool
+    n_rows : int or None
+        Number of examples where it is known without reading them.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = pyarrow.table({"size": [1.5, 2.5], "label": ["a", "b"], "count": [3, 4]})
+    >>> stream = ArrowStream(table)
+    >>> chunk = next(stream.chunks())
+    >>> stream.feature_names, chunk.y.tolist()
+    (['size', 'count'], ['a', 'b'])
+    >>> chunk.X
+    array([[1.5, 3. ],
+           [2.5, 4. ]])
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        label: str | None = "label",
+        features: list[str] | None = None,
+        weight: str | None = None,
+        qid: str | None = None,
+        chunk_rows: int = CHUNK_ROWS,
+    ):
+        if int(chunk_rows) < 1:
+            raise ValueError(f"chunk_rows is {chunk_rows}; at least 1 is needed.")
+        if isinstance(features, str) or (features is not None and not len(features)):
+            raise ValueError(f"features is {features!r}; a list of columns is needed.")
+        self._arrow = import_pyarrow()
+        self.label, self.weight, self.qid = label, weight, qid
+        self.features = None if features is None else [str(name) for name in features]
+        self.chunk_rows = int(chunk_rows)
+        self.table: Any = source if hasattr(source, "__arrow_c_stream__") else None
+        self._reader: Any = None  # of a source that is read once
+        self.n_rows: int | None = None
+        if self.table is not None:
+            self._begin_table()
+        else:
+            self._begin_files(source)
+        self._is_read = False
+
+    def _begin_table(self) -> None:
+        """The schema of a table; a reader is kept, because asking it again would skip rows."""
+        self.files: list[Any] = []
+        self.repeatable = hasattr(self.table, "__len__")
+        self.name = "the table" if self.repeatable else "the reader"
+        self.n_rows = len(self.table) if self.repeatable else None
+        reader = self._arrow.RecordBatchReader.from_stream(self.table)
+        self.columns = self._columns(reader.schema, self.name)
+        if self.repeatable:
+            reader.close()  # a data base allows one at a time
+        else:
+            self._reader = reader
+
+    def _begin_files(self, source: Any) -> None:
+        self.files = find_files(source)
+        self.repeatable = all(is_regular(file) for file in self.files)
+        if not self.repeatable and len(self.files) > 1:
+            raise StreamError(f"{name_of(self.files[0])}: a pipe cannot be one of several files")
+        single = not isinstance(source, list | tuple)
+        more = "" if single or len(self.files) == 1 else f" and {len(self.files) - 1} more"
+        self.name = name_of(os.fsdecode(source) if isinstance(source, os.PathLike) else source)
+        self.name = self.name if single else name_of(self.files[0]) + more
+        if not self.repeatable:
+            file = sys.stdin.buffer if self.files[0] == "-" else self.files[0]
+            with reading(self.name):
+                self._reader = self._arrow.ipc.open_stream(file)
+            self.columns = self._columns(self._reader.schema, self.name)
+            return
+        counts = []
+        for number, file in enumerate(self.files):  # faults are found before the first chunk
+            with reading(file), Container(file) as container:
+                counts.append(container.n_rows)
+                found = self._columns(container.schema, file)
+            if not number:
+                self.columns = found
+            self._check_same(found, file)
+        if None not in counts:
+            self.n_rows = sum(counts)  # type: ignore[arg-type]
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        return None if self.columns.features is None else list(self.columns.features)
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of columns of X, where it is known beforehand."""
+        return self.columns.n_features
+
+    def chunks(self, position: Any = None) -> Iterator[Chunk]:
+        """Chunks from the beginning, or from the `position` that an earlier chunk carried."""
+        if not self.repeatable and (self._is_read or position is not None):
+            raise StreamError(f"{self.name}: it can be read only once")
+        self._is_read = True
+        place = Place(n_features=self.columns.n_features or 0)
+        place = place if position is None else self._checked(position)
+        width = place.n_features  # of sparse rows: the largest so far
+        for batch, place, name in self._batches(place, self.columns.names):  # noqa: B020
+            chunk = self._chunk(batch, place._replace(n_features=width), name)
+            width = chunk.X.shape[1]
+            yield chunk
+        if not place.row:
+            raise StreamError(f"{self.name}: there are no examples")
+
+    def label_values(self) -> np.ndarray:
+        """The distinct labels of the whole stream, sorted; of lists, the labels in them."""
+        name = self.columns.label
+        if name is None:
+            raise StreamError(f"{self.name}: there are no labels")
+        if not self.repeatable:
+            raise StreamError(
+                f"{self.name}: it can be read only once, so its labels cannot be listed before"
+            )
+        found = None
+        for batch, place, source in self._batches(Place(), [name]):
+            chunk = self._frame(batch, place, source)
+            y = labels_of(batch.column(name), chunk, name)
+            values = np.unique([v for row in y for v in row] if isinstance(y, list) else y)
+            found = values if found is None else np.union1d(found, values)
+        if found is None:
+            raise StreamError(f"{self.name}: there are no examples")
+        return found
+
+    def signature(self) -> dict[str, Any]:
+        """What tells these data from others without reading them, as JSON."""
+        about: dict[str, Any] = self.columns._asdict() | {"chunk_rows": self.chunk_rows}
+        about["features"] = self.feature_names
+        if not self.files or not self.repeatable:
+            return {"name": self.name, "rows": self.n_rows} | about
+        parts = []
+        for file in self.files:
+            with reading(file), Container(file) as container:
+                parts.append((container.n_rows, container.n_groups, str(container.schema)))
+        rows, groups, schemas = (list(part) for part in zip(*parts, strict=True))
+        return about | {
+            "files": [os.path.basename(file) for file in self.files],
+            "bytes": [os.path.getsize(file) for file in self.files],
+            "rows": rows,
+            "groups": groups,
+            "crc32": [end_sums(file) for file in self.files],
+            "schema": list(dict.fromkeys(schemas)),
+        }
+
+    # ------------------------------------------------------------ columns
+
+    def _columns(self, schema: Any, name: str) -> Columns:
+        """What the columns are for, or what is wrong with them."""
+        types = self._arrow.types
+        twice = [column for column in schema.names if schema.names.count(column) > 1]
+        if twice:
+            raise StreamError(f"{name}: there are several columns {twice[0]!r}")
+        written = json.loads((schema.metadata or {}).get(KEY, b"{}"))
+        weight = self.weight or written.get("weight")
+        qid = self.qid or written.get("qid")
+        wanted = [(c, f"{role}=") for role, c in (("weight", weight), ("qid", qid)) if c]
+        wanted += [(column, "features=") for column in self.features or []]
+        if self.label is not None:
+            wanted.append((self.label, "label= (None if there are no labels)"))
+        for column, option in wanted:
+            if column not in schema.names:
+                raise StreamError(
+                    f"{name}: there is no column {column!r} among {shown(schema.names)}; name it "
+                    f"with {option}"
+                )
+        self._check_roles(schema, name, weight, qid)
+        others = [c for c in schema.names if c not in (self.label, weight, qid)]
+        features = others if self.features is None else self.features
+        lists = [c for c in (INDICES, VALUES) if c in features and is_list(schema.field(c).type)]
+        if len(lists) == 2:
+            if len(features) > 2:
+                extra = next(c for c in features if c not in lists)
+                raise StreamError(
+                    f"{name}: besides 'indices' and 'values' there is the column {extra!r}; sparse "
+                    f"rows have no other features. Leave it out with features=['indices', 'values']"
+                )
+            return Columns(self.label, weight, qid, None, written.get("n_features"))
+        for column in features:
+            kind = schema.field(column).type
+            if not (is_number(kind) or types.is_boolean(kind)):
+                raise StreamError(f"{name}: column {column!r} {advice(kind)}")
+        if not features:
+            raise StreamError(f"{name}: there are no columns of features")
+        return Columns(self.label, weight, qid, tuple(features), len(features))
+
+    def _check_roles(self, schema: Any, name: str, weight: str | None, qid: str | None) -> None:
+        """Are labels, weights and queries of a type that these can have?"""
+        types = self._arrow.types
+        if self.label is not None:
+            kind = schema.field(self.label).type
+            inner = kind.value_type if is_list(kind) or types.is_dictionary(kind) else kind
+            if not (is_number(inner) or is_text(inner) or types.is_boolean(inner)) or (
+                is_list(kind) and not is_number(inner)
+            ):
+                raise StreamError(
+                    f"{name}: column {self.label!r} is {kind}; labels are numbers, text, or lists "
+                    "of numbers"
+                )
+        if weight is not None and not is_number(schema.field(weight).type):
+            kind = schema.field(weight).type
+            raise StreamError(f"{name}: column {weight!r} is {kind}; weights are numbers")
+        if qid is not None and not types.is_integer(schema.field(qid).type):
+            kind = schema.field(qid).type
+            raise StreamError(f"{name}: column {qid!r} is {kind}; queries are whole numbers")
+
+    def _check_same(self, found: Columns, name: str) -> None:
+        """Every file has the columns of the first."""
+        first = name_of(self.files[0])
+        if (found.features is None) != (self.columns.features is None):
+            raise StreamError(f"{name}: rows are sparse either here or in {first}, not in both")
+        other = set(found.names) ^ set(self.columns.names)
+        if other:
+            where = "" if other & set(found.names) else "not "
+            raise StreamError(
+                f"{name}: column {min(other)!r} is {where}here, unlike in {first}; name the "
+                "columns to use with features="
+            )
+
+    # ------------------------------------------------------------ reading
+
+    def _checked(self, position: Any) -> Place:
+        if not isinstance(position, dict) or set(position) != set(Place._fields):
+            raise ValueError(f"{self.name}: {position!r} is not a position of this stream.")
+        place = Place(**position)
+        if not 0 <= place.file < max(1, len(self.files)):
+            raise ValueError(f"{self.name}: the position is in file {place.file}, which is absent.")
+        return place
+
+    def _batches(self, place: Place, names: list[str]) -> Iterator[tuple[Any, Place, str]]:
+        """Record batches of at most `chunk_rows` rows, the place behind each, its file's name."""
+        for number in range(place.file, max(1, len(self.files))):
+            if number > place.file:
+                place = place._replace(file=number, group=0, offset=0, line=0)
+            name = name_of(self.files[number]) if self.files else self.name
+            with reading(name), self._container(number) as container:
+                for group, batches in container.groups(place.group, names, self.chunk_rows):
+                    done = 0
+                    begin = place.offset if group == place.group else 0
+                    for batch in batches:
+                        done += batch.num_rows
+                        if batch.num_rows and done > begin:
+                            place = place._replace(
+                                group=group,
+                                offset=done,
+                                line=place.line + batch.num_rows,
+                                row=place.row + batch.num_rows,
+                            )
+                            yield batch, place, name
+
+    def _container(self, number: int) -> Container:
+        if self.files and self.repeatable:
+            return Container(self.files[number])
+        if self._reader is not None:
+            return Container(None, self._reader)
+        return Container(None, self._arrow.RecordBatchReader.from_stream(self.table))
+
+    def _frame(self, batch: Any, place: Place, name: str) -> Chunk:
+        """A chunk without its data: what messages need. Rows of a file count as its lines."""
+        n = batch.num_rows
+        lines = np.arange(place.line - n + 1, place.line + 1) if self.files else None
+        return Chunk(np.empty((n, 0)), row=place.row - n, source=name, lines=lines)
+
+    def _chunk(self, batch: Any, place: Place, name: str) -> Chunk:
+        chunk, columns = self._frame(batch, place, name), self.columns
+        if columns.features is None:
+            X = sparse_rows(batch, chunk, place.n_features, columns.n_features)
+        else:
+            X = np.empty((batch.num_rows, len(columns.features)))
+            for j, column in enumerate(columns.features):
+                X[:, j] = numbers(batch.column(column), chunk, column)
+        fields: dict[str, Any] = {}
+        if columns.label is not None:
+            fields["y"] = labels_of(batch.column(columns.label), chunk, columns.label)
+        if columns.weight is not None:
+            fields["weight"] = numbers(batch.column(columns.weight), chunk, columns.weight)
+        if columns.qid is not None:
+            found = numbers(batch.column(columns.qid), chunk, columns.qid)
+            fields["qid"] = found.astype(np.int64, copy=False)
+        after = place._replace(n_features=X.shape[1])._asdict() if self.repeatable else None
+        return chunk._replace(X=X, position=after, **fields)
+
+
+class Container:
+    """A Parquet file, an Arrow file, or a reader: numbered groups of rows.
+
+    Parameters
+    ----------
+    path : str or None
+    reader : RecordBatchReader, optional
+        Read instead of a file.
+    """
+
+    def __init__(self, path: str | None, reader: Any = None):
+        self.arrow = import_pyarrow()
+        self.path, self.kind, self.file = path, IPC_STREAM, None
+        self.n_rows: int | None = None
+        self.n_groups: int | None = None
+        self.inner: Any = reader
+        if path is not None:
+            self.kind = kind_of(path)
+            self.file = self.arrow.OSFile(path)
+            try:
+                self._open()
+            except BaseException:
+                self.file.close()
+                raise
+        self.schema = self.inner.schema_arrow if self.kind == PARQUET else self.inner.schema
+
+    def _open(self) -> None:
+        if self.kind == PARQUET:
+            options = {"buffer_size": BUFFER, "pre_buffer": False}  # else a whole group is read
+            self.inner = self.arrow.parquet.ParquetFile(self.file, **options)
+            self.n_rows = self.inner.metadata.num_rows
+            self.n_groups = self.inner.num_row_groups
+        elif self.kind == IPC_FILE:
+            self.inner = self.arrow.ipc.open_file(self.file)
+            self.n_groups = self.inner.num_record_batches
+        else:
+            self.inner = self.arrow.ipc.open_stream(self.file)
+
+    def __enter__(self) -> Container:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        (self.inner if self.file is None else self.file).close()
+
+    def groups(
+        self, first: int, names: list[str], most: int
+    ) -> Iterator[tuple[int, Iterator[Any]]]:
+        """From group `first` on: its number, and its columns in batches of at most `most` rows."""
+        if self.kind == PARQUET:
+            for group in range(first, self.n_groups or 0):
+                options = {"row_groups": [group], "columns": names, "use_threads": False}
+                yield group, self.inner.iter_batches(most, **options)
+        elif self.kind == IPC_FILE:
+            for group in range(first, self.n_groups or 0):
+                yield group, pieces(self.inner.get_batch(group).select(names), most)
+        else:
+            for group, batch in enumerate(self.inner):
+                if group >= first:
+                    yield group, pieces(batch.select(names), most)
+
+
+def kind_of(path: str) -> str:
+    """The format of a file, by its first bytes."""
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head not in MAGIC:
+        raise StreamError(f"{path}: it is neither a Parquet nor an Arrow IPC (Feather 2) file")
+    return MAGIC[head]
+
+
+def pieces(batch: Any, most: int) -> Iterator[Any]:
+    """A record batch in parts."""
+    for begin in range(0, batch.num_rows, most):
+        yield batch.slice(begin, most)
+
+
+@contextlib.contextmanager
+def reading(name: Any) -> Iterator[None]:
+    """What pyarrow or the system say against a file becomes a StreamError."""
+    try:
+        yield
+    except StreamError:
+        raise
+    except OSError as error:
+        raise StreamError(f"{name_of(name)}: {error.strerror or error}") from None
+    except import_pyarrow().ArrowException as error:
+        raise StreamError(f"{name_of(name)}: {error}") from None
+
+
+# ---------------------------------------------------------------- types and values
+
+
+def is_number(kind: Any) -> bool:
+    types = import_pyarrow().types
+    return types.is_integer(kind) or types.is_floating(kind)
+
+
+def is_text(kind: Any) -> bool:
+    types = import_pyarrow().types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def is_list(kind: Any) -> bool:
+    types = import_pyarrow().types
+    return types.is_list(kind) or types.is_large_list(kind)
+
+
+def advice(kind: Any) -> str:
+    """What to do about a column that cannot be a feature."""
+    types = import_pyarrow().types
+    leave = "leave it out with features=[...]"
+    if is_text(kind) or types.is_dictionary(kind):
+        return f"is text ({kind}); encode it as numbers, or {leave}"
+    if is_list(kind) or types.is_fixed_size_list(kind):
+        return (
+            f"is {kind}; sparse rows are two lists, 'indices' and 'values', dense rows one column "
+            f"per feature. Or {leave}"
+        )
+    return f"is {kind}; cast it to float64, or {leave}"
+
+
+def shown(names: list[str]) -> str:
+    """Some names for a message."""
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+
+
+def check_valid(column: Any, chunk: Chunk, name: str) -> None:
+    """Refuse nulls."""
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise StreamError(f"{chunk.where(row)}: column {name!r} is null; fill it in beforehand")
+
+
+def numbers(column: Any, chunk: Chunk, name: str) -> np.ndarray:
+    """A column of finite numbers."""
+    check_valid(column, chunk, name)
+    found = column.to_numpy(zero_copy_only=False)
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        row = int(np.flatnonzero(~np.isfinite(found))[0])
+        what = "NaN" if np.isnan(found[row]) else "infinite"
+        raise StreamError(f"{chunk.where(row)}: column {name!r} is {what}; fill it in beforehand")
+    return found
+
+
+def labels_of(column: Any, chunk: Chunk, name: str) -> Any:
+    """Labels: an array of numbers, truth values or text, or a list of tuples."""
+    arrow = import_pyarrow()
+    check_valid(column, chunk, name)
+    if is_list(column.type):
+        entries, starts = unnested(column, chunk, name)
+        found, ends = entries.tolist(), starts.tolist()
+        return [tuple(sorted(found[a:b])) for a, b in pairwise(ends)]
+    if arrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+        check_valid(column, chunk, name)
+    if not is_text(column.type):
+        return numbers(column, chunk, name)
+    coded = column.cast(arrow.large_string()).dictionary_encode()
+    return np.array(coded.dictionary.to_pylist(), str)[coded.indices.to_numpy()]
+
+
+def unnested(column: Any, chunk: Chunk, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(entries of all lists, where each list begins and the last one ends)."""
+    check_valid(column, chunk, name)
+    starts = column.offsets.to_numpy().astype(np.int64)
+    starts -= starts[0]
+    flat = column.flatten()
+    entries = flat.to_numpy(zero_copy_only=False)
+    bad = flat.is_null().to_numpy(zero_copy_only=False) if flat.null_count else None
+    if bad is None and entries.dtype.kind == "f" and not np.isfinite(entries).all():
+        bad = ~np.isfinite(entries)
+    if bad is not None:
+        row = int(np.searchsorted(starts, np.flatnonzero(bad)[0], side="right")) - 1
+        what = "null" if flat.null_count else "NaN or infinite"
+        raise StreamError(f"{chunk.where(row)}: column {name!r} has an entry that is {what}")
+    return entries, starts
+
+
+def sparse_rows(batch: Any, chunk: Chunk, width: int, most: int | None) -> sp.csr_matrix:
+    """The rows of the columns `indices` and `values`, at least `width` wide."""
+    indices, starts = unnested(batch.column(INDICES), chunk, INDICES)
+    values, ends = unnested(batch.column(VALUES), chunk, VALUES)
+    if not np.array_equal(starts, ends):
+        row = int(np.flatnonzero(np.diff(starts) != np.diff(ends))[0])
+        counts = f"{np.diff(starts)[row]} indices and {np.diff(ends)[row]} values"
+        raise StreamError(f"{chunk.where(row)}: there are {counts}")
+    limit = MOST_COLUMNS if most is None else most
+    rises = np.ones(indices.size, bool)
+    rises[1:] = indices[1:] > indices[:-1]
+    rises[starts[:-1][starts[:-1] < indices.size]] = True
+    wrong = ~rises | (indices < 0) | (indices >= limit)
+    if wrong.any():
+        entry = int(np.flatnonzero(wrong)[0])
+        row = int(np.searchsorted(starts, entry, side="right")) - 1
+        reason = "is negative" if indices[entry] < 0 else f"is not below {limit}"
+        reason = reason if rises[entry] else "is not larger than the one before it"
+        raise StreamError(f"{chunk.where(row)}: index {indices[entry]} {reason}")
+    width = max(width, int(indices.max(initial=-1)) + 1)
+    arrays = values.astype(np.float64), indices.astype(np.int32), starts.astype(np.int32)
+    X = sp.csr_matrix(arrays, shape=(chunk.size, width))
+    X.has_sorted_indices = X.has_canonical_format = True
+    return X
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_arrow(chunks: Any, path: str | os.PathLike) -> int:
+    """Write a stream or chunks as Parquet or Arrow, by the ending of `path`.
+
+    Sparse rows become the columns `indices` and `values`, dense ones a column per feature; labels
+    are in `label`, weights in `weight`, queries in `qid`. The file appears under its name when it
+    is whole.
+
+    Parameters
+    ----------
+    chunks : Stream or iterable of Chunk
+    path : path
+        `.parquet` or `.pq`; `.arrow`, `.feather` or `.ipc` (Arrow file); `.arrows` (Arrow stream).
+
+    Returns
+    -------
+    n_rows : int
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from widemargin.streams import ArrayStream
+    >>> stream = ArrayStream(sp.csr_matrix([[0.0, 0.1], [2.0, 0.0]]), np.array(["a", "b"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "a.parquet"
+    ...     n_rows = write_arrow(stream, path)
+    ...     chunk = next(ArrowStream(path).chunks())
+    >>> chunk.X.indices.tolist(), chunk.y.tolist()
+    ([1, 0], ['a', 'b'])
+    """
+    path, arrow = os.fsdecode(path), import_pyarrow()
+    kind = ENDINGS.get(os.path.splitext(path)[1].lower())
+    if kind is None:
+        raise StreamError(f"{path}: its name ends with none of {', '.join(ENDINGS)}")
+    given = iter(chunks.chunks() if hasattr(chunks, "chunks") else chunks)
+    first = next(given, None)
+    if first is None:
+        raise StreamError(f"{path}: there are no examples to write")
+    schema, n_rows = schema_of(chunks, first), 0
+    makers = {
+        PARQUET: arrow.parquet.ParquetWriter,
+        IPC_FILE: arrow.ipc.new_file,
+        IPC_STREAM: arrow.ipc.new_stream,
+    }
+    with replacing(path) as file, makers[kind](file, schema) as writer:
+        waiting: list[Any] = []
+
+        def flush() -> None:
+            table = arrow.Table.from_batches(waiting, schema).combine_chunks()
+            writer.write_table(table)
+            waiting.clear()
+
+        while first is not None:
+            waiting.append(batch_of(first, schema))
+            n_rows += first.size
+            rows, size = sum(b.num_rows for b in waiting), sum(b.nbytes for b in waiting)
+            first = next(given, None)
+            if rows >= GROUP_ROWS or size >= GROUP_BYTES or first is None:
+                flush()
+    return n_rows
+
+
+def schema_of(stream: Any, chunk: Chunk) -> Any:
+    """The schema for chunks like this one."""
+    arrow = import_pyarrow()
+    fields, about = [], {}
+    if sp.issparse(chunk.X):
+        fields += [(INDICES, arrow.list_(arrow.int32())), (VALUES, arrow.list_(arrow.float64()))]
+        shape = getattr(getattr(stream, "X", None), "shape", None)
+        about["n_features"] = shape[1] if shape else getattr(stream, "n_features", None)
+    else:
+        names = getattr(stream, "feature_names", None)
+        names = names or [f"x{j}" for j in range(np.asarray(chunk.X).shape[1])]
+        fields += [(name, arrow.float64()) for name in names]
+    if chunk.y is not None:
+        fields.append(("label", label_type(chunk.y)))
+    if chunk.weight is not None:
+        fields.append(("weight", arrow.float64()))
+        about["weight"] = "weight"
+    if chunk.qid is not None:
+        fields.append(("qid", arrow.int64()))
+        about["qid"] = "qid"
+    names = [name for name, _ in fields]
+    if len(set(names)) < len(names):
+        raise StreamError(f"{chunk.source}: a feature may not be called label, weight or qid")
+    return arrow.schema(fields, {KEY: json.dumps(about).encode()})
+
+
+def label_type(y: Any) -> Any:
+    """The Arrow type of labels."""
+    arrow = import_pyarrow()
+    if isinstance(y, list | tuple) and any(isinstance(label, list | tuple) for label in y):
+        return arrow.list_(arrow.float64())
+    kind = np.asarray(y).dtype.kind
+    types = {"b": arrow.bool_(), "f": arrow.float64(), "U": arrow.string()}
+    return types.get(kind, arrow.int64() if kind in "iu" else arrow.string())
+
+
+def batch_of(chunk: Chunk, schema: Any) -> Any:
+    """A chunk as a record batch."""
+    arrow = import_pyarrow()
+    columns: list[Any] = []
+    if sp.issparse(chunk.X):
+        X = chunk.X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        starts = arrow.array(X.indptr, arrow.int32())
+        entries = arrow.array(X.indices, arrow.int32()), arrow.array(X.data, arrow.float64())
+        columns += [arrow.ListArray.from_arrays(starts, entry) for entry in entries]
+    else:
+        columns += [arrow.array(column) for column in np.array(chunk.X, float, order="F").T]
+    extras = {"label": chunk.y, "weight": chunk.weight, "qid": chunk.qid}
+    for name, column in extras.items():
+        if column is None:
+            continue
+        if name not in schema.names:
+            raise StreamError(f"{chunk.where(0)}: the chunks before have no {name}")
+        column = column if isinstance(column, list) else np.asarray(column)
+        columns.append(arrow.array(column, schema.field(name).type))
+    if len(columns) != len(schema):
+        raise StreamError(f"{chunk.where(0)}: the chunks before had {len(schema)} columns")
+    return arrow.RecordBatch.from_arrays(columns, schema=schema)

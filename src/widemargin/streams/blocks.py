@@ -1,0 +1,468 @@
+"""Packed examples in a file, read and written a block at a time.
+
+A block is some consecutive rows of `BoxRows` or `ClassRows`: row starts, targets or labels,
+weights if there are any, values, columns. Values that float32 holds exactly are stored so and read
+as float64 again: a block read back is the block that was written, bit for bit.
+
+Where a block ends is decided row by row, from bytes alone. So the blocks do not depend on how the
+stream was cut, and a run taken up again makes the same ones.
+
+Blocks are read and written with `pread` and `pwrite` into buffers that are used again; mapped pages
+would count as memory of the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..layouts import BoxRows, ClassRows
+from ..rows import Rows
+
+BLOCK_BYTES = 16 << 20
+
+
+class DiskFull(OSError):
+    """There is no room left for what a run keeps on disk; the message says where."""
+
+
+class DiskFile:
+    """A file read and written at given places.
+
+    Parameters
+    ----------
+    folder : path-like or None
+        None: a file without a name in the system's folder for temporary files, of which nothing
+        is left when the process ends, however it ends.
+    name : str
+        Its name in the folder, and in messages.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None, name: str):
+        self.folder = tempfile.gettempdir() if folder is None else os.fspath(folder)
+        self.path = None if folder is None else os.path.join(self.folder, name)
+        self.name, self.n_read, self.n_written = name, 0, 0
+        if self.path is None:
+            self._file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        else:  # neither emptied, for a run may go on with it, nor appended to
+            os.makedirs(self.folder, exist_ok=True)
+            self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", 0)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def write(self, array: np.ndarray, offset: int) -> int:
+        """The bytes of `array` at `offset`; where they end."""
+        rest = array.reshape(-1).view(np.uint8).data
+        while rest:
+            try:
+                done = os.pwrite(self._file.fileno(), rest, offset)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise DiskFull(
+                    error.errno,
+                    f"no room in {self.folder} for {len(rest):,} bytes of {self.name}, which has "
+                    f"{self.size:,} already. Make room, or name a folder on a larger disk",
+                ) from error
+            self.n_written += done
+            rest, offset = rest[done:], offset + done
+        return offset
+
+    def read(self, array: np.ndarray, offset: int) -> None:
+        """Fill `array` with the bytes at `offset`."""
+        rest = array.reshape(-1).view(np.uint8).data
+        while rest:
+            done = os.preadv(self._file.fileno(), [rest], offset)
+            if done == 0:
+                raise OSError(
+                    errno.EIO,
+                    f"{self.path or self.name} ends at byte {self.size:,}, {len(rest):,} bytes too "
+                    "early: something else has changed it",
+                )
+            self.n_read += done
+            rest, offset = rest[done:], offset + done
+
+    def truncate(self, size: int) -> None:
+        """Forget what lies behind `size`."""
+        os.ftruncate(self._file.fileno(), size)
+
+    def sync(self) -> None:
+        """Make what was written outlast a power failure, where the file has a name."""
+        if self.path is not None:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close and remove the file."""
+        if self._file.closed:
+            return
+        self._file.close()
+        if self.path is not None and os.path.exists(self.path):
+            os.unlink(self.path)
+
+
+class Slot:
+    """Buffers under names, which grow and are used again."""
+
+    def __init__(self):
+        self.buffers: dict[str, np.ndarray] = {}
+
+    def room(self, name: str, size: int, dtype: Any = np.float64) -> np.ndarray:
+        """`size` numbers of any value."""
+        if name not in self.buffers or self.buffers[name].size < size:
+            self.buffers.pop(name, None)  # first free, then ask
+            self.buffers[name] = np.empty(size, dtype)
+        return self.buffers[name][:size]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(buffer.nbytes for buffer in self.buffers.values())
+
+
+class Block(NamedTuple):
+    """Where a block lies, and what is in it."""
+
+    offset: int
+    first_row: int
+    rows: int
+    entries: int
+    value_bytes: int  # 4 or 8
+    has_weights: int
+
+    def n_bytes(self, is_dense: bool) -> int:
+        per_row = 24 if self.has_weights else 16
+        return 8 + per_row * self.rows + self.entries * (self.value_bytes + 4 * (not is_dense))
+
+
+class BlockStore:
+    """Rows in a file of blocks.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        Where `blocks.bin` goes; None for a file without a name (see `DiskFile`).
+    block_bytes : int
+        Memory of a block; one longer row is a block too.
+    row_bytes : int
+        What the caller keeps per row beside the block.
+
+    Examples
+    --------
+    >>> from widemargin.rows import as_rows
+    >>> store = BlockStore(block_bytes=200)
+    >>> store.append(BoxRows(as_rows(np.eye(6)), np.ones(6), 0.0, False))
+    >>> store.seal()
+    >>> store.block_rows(0), len(store), store.n_rows
+    (2, 3, 6)
+    >>> store.read(1)[0].rows.values.reshape(2, 6).argmax(1)
+    array([2, 3])
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        block_bytes: int = BLOCK_BYTES,
+        row_bytes: int = 0,
+    ):
+        self.file = DiskFile(folder, "blocks.bin")
+        self.block_bytes, self.row_bytes = int(block_bytes), 32 + int(row_bytes)
+        self.index, self.n_blocks = np.zeros((0, len(Block._fields)), np.int64), 0
+        self.template: BoxRows | ClassRows | None = None  # everything but the rows
+        self.is_dense, self.n_columns = False, 0
+        self.slots = Slot(), Slot()
+        self._clear()
+
+    def _clear(self) -> None:
+        """An empty pending block: it is filled here, then written."""
+        self.pending_rows = self.pending_entries = self.pending_bytes = 0
+        self.pending_weighted = False
+
+    def __len__(self) -> int:
+        """Blocks written."""
+        return self.n_blocks
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in written blocks."""
+        last = self.block(self.n_blocks - 1) if self.n_blocks else None
+        return last.first_row + last.rows if last else 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the written blocks."""
+        last = self.block(self.n_blocks - 1) if self.n_blocks else None
+        return last.offset + last.n_bytes(self.is_dense) if last else 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of all buffers."""
+        own = sum(column.nbytes for column in self.pending_buffers) if self.template else 0
+        return own + sum(slot.n_bytes for slot in self.slots)
+
+    def block(self, k: int) -> Block:
+        """Where block k lies."""
+        return Block(*self.index[k].tolist())
+
+    def block_rows(self, k: int) -> int:
+        """Rows of block k."""
+        return self.block(k).rows
+
+    # ------------------------------------------------------------------ writing
+
+    def append(self, data: BoxRows | ClassRows, weights: np.ndarray | None = None) -> None:
+        """Take in a part; blocks are written as they fill, the last one by `seal`."""
+        begin, n = 0, len(data.rows.indptr) - 1
+        while begin < n:
+            taken = self.fill(data, weights, begin, n - begin)
+            if taken == 0:
+                self.seal()
+            begin += taken
+
+    def fill(self, data, weights, begin: int, most: int) -> int:
+        """Take in at most `most` rows from `begin` on; 0 when the pending block must be sealed."""
+        self._admit(data)
+        rows, n = data.rows, len(data.rows.indptr) - 1
+        most = min(most, n - begin, self.block_bytes // self.row_bytes + 1)
+        starts = rows.indptr[begin : begin + most + 1].astype(np.int64)
+        per_entry = 8 if self.is_dense else 12
+        ends = (starts[1:] - starts[0]) * per_entry
+        ends += self.row_bytes * np.arange(1, ends.size + 1)
+        taken = int(np.searchsorted(ends, self.block_bytes - self.pending_bytes, side="right"))
+        if taken == 0:
+            if self.pending_rows or not ends.size:
+                return 0
+            taken = 1  # a row larger than a block
+        lo, hi = int(starts[0]), int(starts[taken])
+        old, entries = self.pending_rows, self.pending_entries
+        self._reserve(old + taken, entries + hi - lo)
+        values, indices, indptr, truth, weight = self.pending_buffers
+        values[entries : entries + hi - lo] = rows.values[lo:hi]
+        if not self.is_dense:
+            indices[entries : entries + hi - lo] = rows.indices[lo:hi]
+        indptr[old + 1 : old + 1 + taken] = starts[1 : taken + 1] - lo + entries
+        truth[old : old + taken] = data[1][begin : begin + taken]
+        weight[old : old + taken] = 1.0 if weights is None else weights[begin : begin + taken]
+        self.pending_rows, self.pending_entries = old + taken, entries + hi - lo
+        self.pending_bytes += int(ends[taken - 1])
+        self.pending_weighted |= weights is not None
+        return taken
+
+    def _admit(self, data) -> None:
+        """Check that a part goes together with those before."""
+        rows, n = data.rows, len(data.rows.indptr) - 1
+        is_dense = (
+            not rows.indices.size
+            and rows.n_columns > 0
+            and n * rows.n_columns == int(rows.indptr[-1])
+        )
+        if self.template is None:
+            self.template = emptied(data)
+            self.is_dense, self.n_columns = is_dense, rows.n_columns
+            self._make_room()
+            self.file.truncate(0)
+        if type(data) is not type(self.template) or rows.bias != self.template.rows.bias:
+            raise ValueError("A part is packed in another way than the parts before it.")
+        if is_dense != self.is_dense and n:
+            raise ValueError("Some parts are dense and some sparse; all must be of one kind.")
+        if is_dense and rows.n_columns != self.n_columns:
+            raise ValueError(
+                f"A part has {rows.n_columns} columns and those before it {self.n_columns}; dense "
+                "parts must have the same columns (sparse ones may grow)."
+            )
+        self.n_columns = max(self.n_columns, rows.n_columns)
+
+    def _make_room(self) -> None:
+        assert self.template is not None
+        truth = self.template[1].dtype
+        kinds = np.float64, np.uint32, np.uint64, truth, np.float64
+        self.pending_buffers = [np.empty(0, kind) for kind in kinds]
+        self._reserve(0, 0)
+
+    def _reserve(self, rows: int, entries: int) -> None:
+        sizes = entries, 0 if self.is_dense else entries, rows + 1, rows, rows
+        for t, size in enumerate(sizes):
+            self.pending_buffers[t] = grown(self.pending_buffers[t], size)
+        self.pending_buffers[2][0] = 0
+
+    def pending(self, begin: int = 0) -> tuple[Any, np.ndarray | None]:
+        """The rows from `begin` on of the block that is being filled, and their weights."""
+        values, indices, indptr, truth, weight = self.pending_buffers
+        n, m = self.pending_rows, self.pending_entries
+        columns = indices[: 0 if self.is_dense else m]
+        data = self.packed(values[:m], columns, indptr[begin : n + 1], truth[begin:n])
+        return data, weight[begin:n] if self.pending_weighted else None
+
+    def packed(self, values, indices, indptr, truth) -> Any:
+        """These arrays in the layout of the parts."""
+        assert self.template is not None
+        rows = Rows(values, indices, indptr, self.n_columns, self.template.rows.bias)
+        return self.template._replace(**{"rows": rows, self.template._fields[1]: truth})
+
+    def seal(self, last: bool = False) -> None:
+        """Write the pending block, if there are rows in it; with `last` no more will come."""
+        if self.pending_rows:
+            data, weights = self.pending()
+            values = data.rows.values
+            with np.errstate(over="ignore"):
+                small = values.astype(np.float32)
+            if np.array_equal(small, values):
+                values = small
+            columns = [data.rows.indptr, data[1], weights, values, data.rows.indices]
+            block = Block(
+                self.size,
+                self.n_rows,
+                self.pending_rows,
+                self.pending_entries,
+                values.itemsize,
+                int(self.pending_weighted),
+            )
+            at = block.offset
+            for column in columns:
+                if column is not None:
+                    at = self.file.write(column, at)
+            self.index = grown(self.index, self.n_blocks + 1)
+            self.index[self.n_blocks] = block
+            self.n_blocks += 1
+        self._clear()
+        if last and self.template is not None:
+            self._make_room()
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, *numbers: int, slot: Slot | None = None) -> tuple[Any, np.ndarray | None]:
+        """Blocks one after another as one, with the final number of columns, and their weights.
+
+        Both are valid until the slot is used again.
+        """
+        slot = slot or self.slots[0]
+        blocks = [self.block(k) for k in numbers]
+        n, m = sum(block.rows for block in blocks), sum(block.entries for block in blocks)
+        assert self.template is not None
+        values, indptr = slot.room("values", m), slot.room("indptr", n + 1, np.uint64)
+        indices = slot.room("indices", 0 if self.is_dense else m, np.uint32)
+        truth = slot.room("truth", n, self.template[1].dtype)
+        weighted = any(block.has_weights for block in blocks)
+        weights = slot.room("weights", n) if weighted else None
+        row = entry = 0
+        indptr[0] = 0
+        for block in blocks:
+            raw = self._raw_columns(block, slot)
+            rows, entries = slice(row, row + block.rows), slice(entry, entry + block.entries)
+            np.add(raw[0][1:], np.uint64(entry), out=indptr[row + 1 : row + 1 + block.rows])
+            truth[rows], values[entries] = raw[1], raw[3]
+            if weights is not None:
+                weights[rows] = 1.0 if raw[2] is None else raw[2]
+            if not self.is_dense:
+                indices[entries] = raw[4]
+            row, entry = rows.stop, entries.stop
+        return self.packed(values, indices, indptr, truth), weights
+
+    def _raw_columns(self, block: Block, slot: Slot) -> list[Any]:
+        """The five columns of a block as they lie in the file; no weights are None."""
+        assert self.template is not None
+        size = block.n_bytes(self.is_dense)
+        raw = slot.room("raw", -(-size // 8)).view(np.uint8)[:size]
+        self.file.read(raw, block.offset)
+        columns: list[Any] = []
+        at, value = 0, np.float64 if block.value_bytes == 8 else np.float32
+        for count, dtype in (
+            (block.rows + 1, np.uint64),
+            (block.rows, self.template[1].dtype),
+            (block.rows if block.has_weights else None, np.float64),
+            (block.entries, value),
+            (0 if self.is_dense else block.entries, np.uint32),
+        ):
+            if count is None:
+                columns.append(None)
+                continue
+            begin, at = at, at + count * np.dtype(dtype).itemsize
+            columns.append(raw[begin:at].view(dtype))
+        return columns
+
+    def parts(self, groups: Iterable, load: Callable | None = None) -> Iterator[Any]:
+        """Groups of blocks one after another, each as one; `load(group, slot)` replaces `read`.
+
+        The next group is loaded by another thread while one is used, which is valid until the
+        next is asked for.
+        """
+        make = load or (lambda group, slot: self.read(*group, slot=slot))
+        waiting: Future | None = None
+        with ThreadPoolExecutor(1, "blocks") as reader:
+            for t, group in enumerate(groups):
+                after = reader.submit(make, group, self.slots[t % 2])
+                if waiting is not None:
+                    yield waiting.result()
+                waiting = after
+            if waiting is not None:
+                yield waiting.result()
+
+    # ------------------------------------------------------------------ saving
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The index of the blocks and the rows not yet written; `reopen` takes it."""
+        saved = {
+            "index": self.index[: self.n_blocks].copy(),
+            "state": np.array([self.is_dense, self.n_columns, self.pending_weighted], np.int64),
+        }
+        self.file.sync()
+        if self.pending_rows:
+            data, weights = self.pending()
+            saved |= {
+                "values": data.rows.values.copy(),
+                "indices": data.rows.indices.astype(np.uint64),
+                "indptr": data.rows.indptr.copy(),
+                "truth": data[1].copy(),
+            }
+            saved |= {} if weights is None else {"weights": weights.copy()}
+        return saved
+
+    def reopen(self, like: BoxRows | ClassRows, saved: dict[str, np.ndarray]) -> None:
+        """Go on from `saved`, in the same folder; `like` is any part of the data."""
+        if self.file.path is None:
+            raise ValueError("Blocks without a folder do not outlive their process; name a folder.")
+        self.index, self.n_blocks = saved["index"].copy(), len(saved["index"])
+        dense, columns, weighted = map(int, saved["state"])
+        self.is_dense = bool(dense)
+        if self.file.size < self.size:
+            raise OSError(
+                errno.EIO,
+                f"{self.file.path} has {self.file.size:,} bytes and the checkpoint speaks of "
+                f"{self.size:,}; it is not the file of this run",
+            )
+        self._clear()
+        self.template = emptied(like)
+        self.n_columns = columns
+        self._make_room()
+        self.file.truncate(self.size)
+        if "values" in saved:
+            indices = saved["indices"].astype(np.uint32)
+            data = self.packed(saved["values"], indices, saved["indptr"], saved["truth"])
+            self.fill(data, saved.get("weights"), 0, len(data[1]))
+            self.pending_weighted = bool(weighted)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self.file.close()
+
+
+def emptied(data: BoxRows | ClassRows) -> Any:
+    """Everything of a part but its rows."""
+    none = Rows(np.empty(0), np.empty(0, np.uint32), np.zeros(1, "u8"), 0, data.rows.bias)
+    truth: dict[str, Any] = {data._fields[1]: data[1][:0].copy()}
+    return data._replace(rows=none, **truth)
+
+
+def grown(array: np.ndarray, size: int) -> np.ndarray:
+    """`array`, or a copy of it with room for `size` numbers and as many again."""
+    if array.shape[0] >= size:
+        return array
+    larger = np.zeros((max(size, array.shape[0] * 3 // 2), *array.shape[1:]), array.dtype)
+    larger[: array.shape[0]] = array
+    return larger

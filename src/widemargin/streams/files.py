@@ -1,0 +1,226 @@
+"""The text of plain and gzip files, folders and pipes, in blocks of whole lines."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import select
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .chunk import StreamError
+
+GZIP_MAGIC = b"\x1f\x8b"
+#: Longest line; beyond it a file is taken for something else than text.
+LONGEST_LINE = 1 << 30
+#: Bytes behind the text that a reader of whole words may touch.
+PADDING = 16
+PIECE = 1 << 16
+
+
+class BrokenText(Exception):
+    """The text ends or breaks off before its time, `newlines` lines further on."""
+
+    def __init__(self, reason: str, newlines: int = 0):
+        super().__init__(reason)
+        self.newlines = newlines
+
+
+def find_files(paths: Any) -> list[Any]:
+    """Paths and open files, folders replaced by their files in the order of their names."""
+    several = isinstance(paths, list | tuple)
+    found: list[Any] = []
+    for path in paths if several else [paths]:
+        if hasattr(path, "read") or path == "-":
+            found.append(path)
+            continue
+        path = os.fsdecode(path)
+        if os.path.isdir(path):
+            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+            inside = [os.path.join(path, name) for name in names]
+            found += (file for file in inside if os.path.isfile(file))
+        elif os.path.exists(path):
+            found.append(path)
+        else:
+            raise StreamError(f"{path}: there is no such file")
+    if not found:
+        raise StreamError(f"{paths}: there are no files in it")
+    return found
+
+
+def is_regular(source: Any) -> bool:
+    """Is this a file that can be read again and from any place?"""
+    return isinstance(source, str) and source != "-" and stat.S_ISREG(os.stat(source).st_mode)
+
+
+def name_of(source: Any) -> str:
+    """How messages call a path or an open file."""
+    name = source if isinstance(source, str) else getattr(source, "name", None)
+    return "<stdin>" if name == "-" else (name if isinstance(name, str) else "<pipe>")
+
+
+class Source:
+    """One file or pipe, unpacked if it begins like gzip.
+
+    Parameters
+    ----------
+    source : str or binary file
+        A path, "-" for standard input, or an open file, which is not closed.
+    offset : int
+        Where in the text to begin.
+    """
+
+    def __init__(self, source: Any, offset: int = 0):
+        self.is_ours = isinstance(source, str) and source != "-"
+        self.is_regular = is_regular(source)
+        file = sys.stdin.buffer if isinstance(source, str) and source == "-" else source
+        self.file: Any = open(source, "rb", buffering=0) if self.is_ours else file  # noqa: SIM115
+        try:
+            self._prepare(offset)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _prepare(self, offset: int) -> None:
+        # What has arrived counts: `read` of a buffered pipe would wait until all is there, and so
+        # would its `readinto1` if a little is in the buffer.
+        self._read = getattr(self.file, "read1", None) or self.file.read
+        self._ahead = b""
+        while len(self._ahead) < 2 and (piece := self._piece(PIECE)):
+            self._ahead += piece
+        self._engine: Any = zlib.decompressobj(31) if self._ahead[:2] == GZIP_MAGIC else None
+        if self._engine is None and self.is_regular:
+            if offset > os.fstat(self.file.fileno()).st_size:
+                raise BrokenText("the file is shorter than when it was read before")
+            self._ahead = b""
+            self.file.seek(offset)
+        else:
+            self._discard(offset)
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.is_ours:
+            self.file.close()
+
+    def _piece(self, most: int) -> bytes:
+        """Up to so many bytes as they are stored; none at the end."""
+        return self._arrived(self._read(most))
+
+    def _arrived(self, result: Any) -> Any:
+        if result is None:
+            raise BrokenText("nothing has arrived yet; a blocking file is needed")
+        return result
+
+    def _discard(self, count: int) -> None:
+        scratch = memoryview(bytearray(min(count, PIECE)))
+        while count:
+            read = self.readinto(scratch[: min(count, PIECE)])
+            if not read:
+                raise BrokenText("the file is shorter than when it was read before")
+            count -= read
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the view as far as text has arrived; 0 at the end."""
+        if self._engine is not None:
+            text = self._unpacked(len(view))
+        elif self._ahead:
+            text, self._ahead = self._ahead[: len(view)], self._ahead[len(view) :]
+        elif self.is_ours:
+            return self._arrived(self.file.readinto(view))
+        else:
+            text = self._piece(len(view))
+        view[: len(text)] = text
+        return len(text)
+
+    def _unpacked(self, most: int) -> bytes:
+        while True:
+            if self._engine.eof:  # perhaps another member; zeros between them are padding
+                self._ahead = self._engine.unused_data.lstrip(b"\0")
+                while not self._ahead:
+                    piece = self._piece(PIECE)
+                    if not piece:
+                        return b""
+                    self._ahead = piece.lstrip(b"\0")
+                self._engine = zlib.decompressobj(31)
+            try:
+                text = self._engine.decompress(self._ahead, most)
+            except zlib.error as error:
+                raise BrokenText(f"the gzip data is damaged ({error})") from None
+            self._ahead = self._engine.unconsumed_tail
+            if text:
+                return text
+            if not self._ahead and not self._engine.eof:
+                self._ahead = self._piece(PIECE)
+                if not self._ahead:
+                    raise BrokenText("the gzip data ends early; the file is cut off")
+
+    def blocks(self, size: int) -> Iterator[tuple[np.ndarray, int]]:
+        """Whole lines: an array that the next block overwrites, and how much of it is text.
+
+        A block of a regular file is what `size` bytes hold of whole lines; a longer line doubles
+        them. It depends on nothing but where it begins. A block of a pipe is what has arrived.
+        Behind a last line without a newline there is one in the array.
+        """
+        buffer, filled, is_end = bytearray(size + PADDING), 0, False
+        while not is_end:
+            target, searched, cut = size, filled, 0  # what was left over has no newline
+            while not cut and not is_end:
+                while target <= filled:
+                    if target >= LONGEST_LINE:
+                        raise BrokenText(f"the line is longer than {LONGEST_LINE:,} bytes")
+                    target = min(2 * target, max(LONGEST_LINE, size))
+                if len(buffer) < target + PADDING:
+                    buffer = buffer[:filled] + bytearray(target + PADDING - filled)
+                while filled < target and not is_end:
+                    filled, is_end = self._more(buffer, filled, target)
+                    cut = buffer.rfind(b"\n", searched, filled) + 1 or cut
+                    searched = filled
+                    if cut and not self.is_regular and not self._is_waiting():
+                        break
+            if is_end:
+                buffer[filled], cut = 10, filled
+            if cut:
+                yield np.frombuffer(buffer, np.uint8), cut
+            buffer[: filled - cut] = buffer[cut:filled]
+            filled -= cut
+
+    def _is_waiting(self) -> bool:
+        """Has more of a pipe arrived?"""
+        if isinstance(self.file, io.BytesIO) or self._ahead:
+            return True
+        try:
+            return bool(select.select([self.file], [], [], 0)[0])
+        except (OSError, TypeError, ValueError):  # not a file of the system
+            return False
+
+    def _more(self, buffer: bytearray, filled: int, capacity: int) -> tuple[int, bool]:
+        try:
+            with memoryview(buffer) as whole, whole[filled:capacity] as view:
+                count = self.readinto(view)
+        except BrokenText as error:
+            error.newlines = buffer.count(b"\n", 0, filled)
+            raise
+        return filled + count, not count
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` once it is whole."""
+    part = os.path.join(os.path.dirname(path), f".widemargin-{secrets.token_hex(8)}.part")
+    try:
+        with open(part, "xb") as file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
