@@ -57,14 +57,15 @@ def make_oracle(problem: Any, X, Y, C: float, weights=None, rescaling: str = "ma
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling is {rescaling!r}; 'margin' or 'slack' is needed.")
     if rescaling == "margin" and isinstance(problem, Compiled):
-        return CompiledOracle(problem.oracle, problem.pack(X, Y), len(Y), problem, C, weights)
-    if rescaling == "slack" and isinstance(problem, CompiledSlack):
-        oracle = CompiledOracle(
-            problem.slack_oracle, problem.pack(X, Y), len(Y), problem, C, weights
-        )
-        oracle.may_fuse = False  # the layouts' own loops are margin-rescaled
-        return oracle
-    return PythonOracle(problem, X, Y, C, weights, rescaling)
+        function: Any = problem.oracle
+    elif rescaling == "slack" and isinstance(problem, CompiledSlack):
+        function = problem.slack_oracle
+    else:
+        return PythonOracle(problem, X, Y, C, weights, rescaling)
+    oracle = CompiledOracle(function, problem.pack(X, Y), len(Y), problem, C, weights)
+    oracle.X, oracle.Y, oracle.rescaling = X, Y, rescaling
+    oracle.may_fuse = rescaling == "margin"  # the layouts' own loops are margin-rescaled
+    return oracle
 
 
 def check_layout(data: Any, n: int) -> None:
@@ -160,6 +161,9 @@ class CompiledOracle:
         self.C, self.weights, self.may_fuse = C, weights, True
         self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
         self.is_exact = not self.is_estimate
+        self.X: Any = None  # the examples before they were packed, where they are known
+        self.Y: Any = None
+        self.rescaling = "margin"
         self.tally = Tally()
         self._buffers: tuple[np.ndarray, np.ndarray] | None = None
 

@@ -104,6 +104,25 @@ def n_weights(rows: Rows) -> int:
     return rows.n_columns + (1 if rows.bias else 0)
 
 
+def compressed(rows: Rows) -> Rows:
+    """The same rows in CSR with 32-bit columns, zeros of dense rows left out.
+
+    Examples
+    --------
+    >>> compressed(as_rows(np.eye(2))).indices
+    array([0, 1], dtype=uint32)
+    """
+    values, indices, indptr, d, bias = rows
+    if values.size and not indices.size:
+        starts = np.zeros(indptr.size, np.uint64)
+        count_entries(values, np.uint64(d), starts)
+        kept, indices = np.empty(starts[-1], values.dtype), np.empty(starts[-1], np.uint32)
+        gather_entries(values, np.uint64(d), kept, indices)
+        values, indptr = kept, starts
+    columns, starts = indices.astype(np.uint32, copy=False), indptr.astype(np.uint64, copy=False)
+    return Rows(values, columns, starts, d, bias)
+
+
 # The three functions below take the arrays of `Rows`, because loops unpack it once; the constant
 # feature's weight is the last one.
 
@@ -160,3 +179,24 @@ def write_plane(rows, i, factor, offset, stride, at, index, value):
         value[at] = factor * rows.bias
         at += 1
     return at
+
+
+@kernel
+def count_entries(values, d, indptr):
+    """Row starts of the compressed form of dense rows."""
+    for i in range(np.uint64(indptr.size - 1)):
+        count = np.uint64(0)
+        for k in range(i * d, (i + np.uint64(1)) * d):
+            count += np.uint64(values[k] != 0)
+        indptr[i + np.uint64(1)] = indptr[i] + count
+
+
+@kernel
+def gather_entries(values, d, kept, indices):
+    """The non-zeros of dense rows and their columns."""
+    at = np.uint64(0)
+    for k in range(np.uint64(values.size)):
+        if values[k] != 0:
+            kept[at] = values[k]
+            indices[at] = k % d
+            at += np.uint64(1)

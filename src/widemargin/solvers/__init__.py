@@ -5,10 +5,13 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
+from .learner import Learner, StreamingSolver
 from .n_slack import NSlack
 from .one_slack import OneSlack
+from .out_of_core import OutOfCore
 from .protocol import Bound, Solver, Start
 from .proximal_newton import ProximalNewton
+from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
 from .wrappers import Averaged, Cached, Incremental
 
 #: What `solver="..."` means.
@@ -18,6 +21,8 @@ NAMES = {
     "dual_coordinate": DualCoordinate,
     "block_frank_wolfe": BlockFrankWolfe,
     "proximal_newton": ProximalNewton,
+    "streaming_dual": StreamingDual,
+    "out_of_core": OutOfCore,
 }
 
 __all__ = [
@@ -27,10 +32,18 @@ __all__ = [
     "Bound",
     "Cached",
     "DualCoordinate",
+    "Explore",
+    "Fill",
     "Incremental",
+    "Learner",
     "NSlack",
+    "OnGap",
     "OneSlack",
+    "OutOfCore",
     "ProximalNewton",
+    "Ratio",
     "Solver",
     "Start",
+    "StreamingDual",
+    "StreamingSolver",
 ]

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import inlined, kernel
+from ..rows import compressed
 from ..simd import aligned, class_axpy, class_dots, padded, prefetch, prefetch_row
 from .protocol import Bound, Start
 
@@ -101,16 +102,7 @@ def init(oracle, start: Start | None = None) -> ClassState:
 def class_data(oracle) -> ClassData:
     """The oracle's layout as CSR with 32-bit columns."""
     rows, label, loss = oracle.data
-    values, indices, indptr = rows.values, rows.indices, rows.indptr
-    if not indices.size:
-        indptr = np.zeros(oracle.n_examples + 1, np.uint64)
-        count_entries(values, np.uint64(rows.n_columns), indptr)
-        indices = np.empty(indptr[-1], np.uint32)
-        kept = np.empty(indptr[-1], values.dtype)
-        gather_entries(values, np.uint64(rows.n_columns), kept, indices)
-        values = kept
-    indices, indptr = indices.astype(np.uint32, copy=False), indptr.astype(np.uint64, copy=False)
-    return ClassData(values, indices, indptr, rows.n_columns, rows.bias, label, loss, oracle.cost)
+    return ClassData(*compressed(rows), label, loss, oracle.cost)
 
 
 def epoch(solver, oracle, state: ClassState, rng):
@@ -141,27 +133,6 @@ def epoch(solver, oracle, state: ClassState, rng):
     everyone = m == 0 or not solver.shrink
     active = np.arange(n, dtype=np.uint32) if everyone else awake[:m].copy()
     return state._replace(active=active), Bound(hinge, state.w)
-
-
-@kernel
-def count_entries(values, d, indptr):
-    """Row starts of the compressed form of dense rows."""
-    for i in range(np.uint64(indptr.size - 1)):
-        count = np.uint64(0)
-        for k in range(i * d, (i + ONE) * d):
-            count += np.uint64(values[k] != 0)
-        indptr[i + ONE] = indptr[i] + count
-
-
-@kernel
-def gather_entries(values, d, kept, indices):
-    """The non-zeros of dense rows and their columns."""
-    at = np.uint64(0)
-    for k in range(np.uint64(values.size)):
-        if values[k] != 0:
-            kept[at] = values[k]
-            indices[at] = k % d
-            at += ONE
 
 
 @kernel
@@ -287,12 +258,19 @@ def block_pass(data, a, weights, norm, order):
 @kernel
 def refresh(data, a, weights):
     """The weights of `a` afresh; returns l(a)."""
+    weights[:] = 0.0
+    return add_examples(data, a, np.empty(0, np.int64), weights)
+
+
+@kernel
+def add_examples(data, a, examples, weights):
+    """Add the shares of some examples (empty: of all) to the weights; returns their l(a)."""
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
     step = np.zeros(width)
-    weights[:] = 0.0
     linear = 0.0
-    for i in range(np.uint64(a.shape[0])):
+    for t in range(np.uint64(examples.size if examples.size else a.shape[0])):
+        i = np.uint64(examples[t]) if examples.size else t
         y = np.uint64(data.label[i])
         if a[i, y] == data.cost[i]:
             continue

@@ -145,6 +145,16 @@ class ProximalNewton:
         advance(state.z, state.slide, step, order)
         return state, bound
 
+    def dual_variables(self, oracle, state: ProximalState) -> np.ndarray:
+        """b(w) of all examples, sleepers included; the centre moves there."""
+        asleep = state.order[state.awake[0] :]
+        if asleep.size:
+            scores(oracle.data.rows, state.w, state.z, asleep)
+            state.awake[0] = oracle.n_examples
+        cost, sigma = box.compact_cost(oracle), float(state.sigma[0])
+        recentre(oracle.data, cost, state.beta, sigma, state.z, state.order[:0])
+        return state.beta
+
     def linear(self, state: ProximalState) -> float:
         """l(b) of the point whose u is `state.v`."""
         return float(state.best_linear[0])

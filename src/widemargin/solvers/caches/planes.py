@@ -1,0 +1,317 @@
+"""Any problem, any geometry: the examples themselves, and the planes found for them.
+
+The examples are kept as they came (rows of an array, or objects of a user's own), so that
+`improve` can decode them again and they gain planes; between two such sweeps the kept planes are
+settled without inference. A retired example leaves its mass behind: if it comes back in a later
+pass, only the rest of its C_i is free.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...compile import kernel
+from ...geometry import Geometry
+from ...oracle import make_oracle
+from ...planes import (
+    DualState,
+    add_plane,
+    compact,
+    grow_state,
+    seeded_state,
+    settle,
+)
+from ...problem import GivesPlanes
+from ..dual_coordinate import visit
+from .pool import IDLE, Explored, Retired
+
+#: Sweeps over kept planes after one that decodes.
+SETTLING = 5
+PATIENCE = 10
+
+
+class PlaneCache:
+    """Examples with their planes."""
+
+    def __init__(self, oracle, geometry: Geometry, rng: np.random.Generator, reserve: float = 0.0):
+        self.rng, self.geometry = rng, geometry
+        self.problem, self.rescaling = oracle.problem, oracle.rescaling
+        self.X: Any = []
+        self.Y: Any = []
+        self.row_numbers = np.empty(0, np.int64)
+        self.retired = Retired()
+        self.base, self.base_linear = np.zeros(oracle.n_features), 0.0  # see pool.py
+        self.state = empty_state(oracle, geometry)
+        self.primal, self.n_visits, self.object_bytes = 0.0, 0, 0
+        self.is_estimate = False  # whether `primal` is one
+        self.here: set[int] = set()
+        self.part: Any = None
+        self.found: dict[int, tuple] = {}
+        self._oracle: Any = None
+
+    def __len__(self) -> int:
+        return self.row_numbers.size
+
+    @property
+    def dual(self) -> float:
+        return self.geometry.dual(float(self.state.linear[0]), self.state.v)
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self.state.w
+
+    @property
+    def n_bytes(self) -> int:
+        planes = self.state.planes
+        m = int(planes.used[0])
+        kept = 12 * int(planes.start[m]) + 56 * m + 56 * len(self)
+        return kept + self.object_bytes + 16 * len(self.retired)
+
+    def begin_pass(self) -> None:
+        """Remember which rows are here already."""
+        self.here = set(self.row_numbers.tolist())
+
+    def enter(self, oracle, row: int) -> None:
+        """Look at a new part: the examples row, row + 1, ..."""
+        held = np.zeros(oracle.n_examples)
+        back = self.retired.between(row, len(held))
+        held[self.retired.rows[back] - row] = self.retired.duals[back]
+        self.part = (oracle, row, oracle.cost - held)
+
+    def explore(self, begin: int, gap: float, fresh: int = 0, count: int | None = None) -> Explored:
+        """As `RowCache.explore`; the planes found are kept for `admit`."""
+        oracle, row, free = self.part
+        w, dual = self.state.w, self.dual
+        picks, loss, i = [], 0.0, begin
+        n = oracle.n_examples
+        last = n if count is None else min(n, begin + count)
+        self.found = {}
+        while i < last:
+            oracle.tally.check_time()
+            if row + i not in self.here:
+                plane_loss, index, value = oracle.find(i, w)
+                hinge = plane_loss - float(value @ w[index])
+                self.n_visits += 1
+                if hinge > 0.0:
+                    loss += self.predicted_loss(oracle.X[i], oracle.Y[i], w)
+                    picks.append(i)
+                    self.found[i] = (plane_loss, index, value)
+                    self.primal += float(free[i]) * hinge
+            i += 1
+            if len(picks) > fresh and self.primal - dual > gap * self.primal:
+                break
+        return Explored(i, np.array(picks, np.int64), loss)
+
+    def predicted_loss(self, x, y, w: np.ndarray) -> float:
+        """Loss of the prediction. (A hinge of 0 means that the truth was predicted.)"""
+        if sp.issparse(x):
+            x = x.toarray()[0]
+        if isinstance(self.problem, GivesPlanes):
+            return float(self.problem.loss(y, self.problem.predict(x, w)))
+        return float(self.problem.loss(y, self.problem.decode(x, w)))
+
+    def admit(self, picks: np.ndarray) -> None:
+        """Keep these examples of the part, with the planes that `explore` found."""
+        oracle, row, free = self.part
+        first = len(self)
+        self.X = joined(self.X, taken(oracle.X, picks), first)
+        self.Y = joined(self.Y, taken(oracle.Y, picks), first)
+        self.object_bytes += sum(size_of(oracle.X[i]) + size_of(oracle.Y[i]) for i in picks)
+        self.row_numbers = np.concatenate([self.row_numbers, picks + row])
+        self.state = lengthened(self.state, free[picks])
+        for place, i in enumerate(picks):
+            if int(i) in self.found:
+                while (
+                    add_plane(
+                        self.state.planes, self.state.geometry, first + place, *self.found[int(i)]
+                    )
+                    < 0
+                ):
+                    self.state = grow_state(self.state)
+        self._oracle = None
+
+    def oracle(self):
+        """The kept examples as a batch problem."""
+        if self._oracle is None:
+            costs = self.state.cost
+            self._oracle = make_oracle(self.problem, self.X, self.Y, 1.0, costs, self.rescaling)
+        return self._oracle
+
+    def visit(self, order: np.ndarray) -> None:
+        """Decode each of these examples and transfer mass between its planes."""
+        oracle = self.oracle()
+        self.state = oracle.sweep(visit, self.state, self.state.w, order, grow_state)
+        self.n_visits += len(order)
+        self.primal = self.value() + float(self.state.cost @ self.state.hinge)
+        self.is_estimate = True
+
+    def settle_primal(self) -> None:
+        """Make `primal` exact."""
+        if self.is_estimate:
+            self.primal, self.is_estimate = self.measured(), False
+
+    def value(self) -> float:
+        """The regulariser and the planes of the retired at w."""
+        w = self.state.w
+        return self.geometry.value(w) + self.base_linear - float(w @ self.base)
+
+    def lean_on(self, before: np.ndarray) -> None:
+        """The weights of planes stay those of their dual variables."""
+
+    def improve(self, gap: float, passes: int, exact: bool = False) -> None:
+        """Sweeps over all kept examples until their gap is small enough."""
+        for t in range(passes):
+            self.visit(self.rng.permutation(len(self)))
+            compact(self.state.planes, PATIENCE)
+            for _ in range(SETTLING):
+                settle_all(self.state, self.state.w, self.rng.permutation(len(self)))
+            if exact or t == passes - 1 or self.primal - self.dual <= gap * self.primal:
+                self.settle_primal()
+                if self.primal - self.dual <= gap * self.primal:
+                    break
+
+    finish = improve
+
+    def measured(self) -> float:
+        """The objective of w over the kept examples, by one pass."""
+        self.n_visits += len(self)
+        hinges = self.oracle().measure(self.state.w) if len(self) else 0.0
+        return self.value() + hinges
+
+    def drop(self) -> None:
+        """Forget the examples without mass, once they are many."""
+        if np.count_nonzero(self.state.mass <= 0.0) > IDLE * len(self):
+            self.shrink()
+
+    def shrink(self) -> None:
+        """Forget all examples without mass."""
+        self.keep(self.state.mass > 0.0)
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop examples; the books of `v` and `linear` stay as they are."""
+        gone = np.flatnonzero(~mask)
+        forget(self.state.planes, gone)
+        self.object_bytes -= sum(size_of(self.X[i]) + size_of(self.Y[i]) for i in gone)
+        chosen = np.flatnonzero(mask)
+        self.X, self.Y = taken(self.X, chosen), taken(self.Y, chosen)
+        self.row_numbers = self.row_numbers[mask]
+        self.state = shortened(self.state, mask)
+        compact(self.state.planes, PATIENCE)
+        self._oracle = None
+
+    def retire(self, n_bytes: int) -> None:
+        """Let the oldest examples leave, their mass included, until `n_bytes` are used."""
+        share = min(1.0, max(0.0, 1.0 - n_bytes / max(1, self.n_bytes)))
+        count = int(np.ceil(share * len(self)))
+        # Mass that an example left behind at an earlier retirement is frozen and adds up.
+        rows = np.concatenate([self.retired.rows, self.row_numbers[:count]])
+        mass = np.concatenate([self.retired.duals, self.state.mass[:count]])
+        self.retired.rows, place = np.unique(rows, return_inverse=True)
+        self.retired.duals = np.bincount(place, weights=mass).astype(float)
+        self.base_linear += add_planes(self.state.planes, count, self.base)
+        self.keep(np.arange(len(self)) >= count)
+        self.primal = self.measured()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        raise TypeError(
+            "A checkpoint holds numbers only, and the examples of this problem are objects of its "
+            "own: checkpoints are for classification and regression without prior, "
+            "nonnegative or slack rescaling."
+        )
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.arrays()
+
+
+def empty_state(oracle, geometry: Geometry) -> DualState:
+    """No examples yet."""
+    state = seeded_state(oracle, geometry)
+    return shortened(state, np.zeros(oracle.n_examples, bool))
+
+
+def shortened(state: DualState, mask: np.ndarray) -> DualState:
+    """The state of the examples of the mask."""
+    planes = state.planes._replace(head=state.planes.head[mask])
+    columns: dict[str, Any] = {name: getattr(state, name)[mask] for name in PER_EXAMPLE}
+    return state._replace(planes=planes, **columns)
+
+
+def lengthened(state: DualState, cost: np.ndarray) -> DualState:
+    """The state with further examples of these C_i."""
+    n = len(cost)
+    head = np.concatenate([state.planes.head, np.full(n, -1, np.int64)])
+    columns: dict[str, Any] = {}
+    for name in PER_EXAMPLE:
+        old = getattr(state, name)
+        columns[name] = np.concatenate([old, np.zeros(n, old.dtype)])
+    columns["cost"][len(state.cost) :] = cost
+    return state._replace(planes=state.planes._replace(head=head), **columns)
+
+
+PER_EXAMPLE = ("cost", "mass", "hinge", "rest", "still")
+
+
+@kernel
+def forget(planes, examples):
+    """Let the planes of these examples go at the next `compact`; v and l(alpha) keep them."""
+    for t in range(examples.size):
+        p = planes.head[examples[t]]
+        while p >= 0:
+            planes.alpha[p] = 0.0
+            planes.idle[p] = 1 << 40
+            p = planes.following[p]
+
+
+@kernel
+def add_planes(planes, count, v):
+    """v += sum alpha delta of the first `count` examples; their l(alpha)."""
+    linear = 0.0
+    for i in range(count):
+        p = planes.head[i]
+        while p >= 0:
+            linear += planes.alpha[p] * planes.loss[p]
+            for k in range(planes.start[p], planes.start[p + 1]):
+                v[planes.index[k]] += planes.alpha[p] * planes.value[k]
+            p = planes.following[p]
+    return linear
+
+
+@kernel
+def settle_all(state, w, order):
+    """Transfers between the kept planes of each example, without inference."""
+    for t in range(order.size):
+        settle(state, w, order[t])
+
+
+def taken(items: Any, places: np.ndarray) -> Any:
+    """Some items of an array, a matrix or a list."""
+    if hasattr(items, "shape"):
+        return items[places]
+    return [items[int(k)] for k in places]
+
+
+def joined(old: Any, new: Any, count: int) -> Any:
+    """`old` (of `count` items) and `new` behind it."""
+    if count == 0:
+        return new
+    if sp.issparse(new):
+        return sp.vstack([old, new], format="csr")
+    if hasattr(new, "shape"):
+        return np.concatenate([old, new])
+    return [*old, *new]
+
+
+def size_of(item: Any) -> int:
+    """Bytes of an example, roughly."""
+    if sp.issparse(item):
+        return 12 * item.nnz + 8
+    if isinstance(item, np.ndarray | np.generic):
+        return item.nbytes
+    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+        return sys.getsizeof(item) + sum(size_of(part) for part in item)
+    return sys.getsizeof(item)

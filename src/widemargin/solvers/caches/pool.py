@@ -1,0 +1,356 @@
+"""Arrays and rows that grow and shrink, and what the caches of rows share.
+
+symbol        meaning
+row_numbers   number of each kept example in the stream
+truth         target or label of each kept example
+duals         its dual variable, or one per class
+here          sorted numbers of the rows that were kept when this pass began
+reserve       examples are kept up to this share of their loss short of violating their margin
+base          share of the retired in v;  `base_linear` their share in l(alpha)
+primal        value(w) + sum of C_i hinge_i over the kept examples + base_linear - <w, base>
+
+A retired example counts in `primal` by the plane that its dual variables make, a lower bound of its
+hinge that is linear in w. With it `primal - dual` is the exact gap of the problem in which only
+the kept examples may move.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compile import kernel
+from ...oracle import CompiledOracle
+from ...rows import Rows
+from ..dual_coordinate import DualCoordinate
+
+ONE = np.uint64(1)
+BATCH = DualCoordinate()
+#: Examples without mass leave when they are more than this share of all.
+IDLE = 0.2
+
+
+class Explored(NamedTuple):
+    """What a look at some examples of a part found."""
+
+    end: int  # the first example not looked at
+    picks: np.ndarray  # the violators, by their place in the part
+    loss: float  # sum of the losses of the predictions
+
+
+class Growing:
+    """An array that grows at its end; its memory doubles now and then."""
+
+    def __init__(self, dtype, width: int | None = None):
+        self.shape = () if width is None else (width,)
+        self.room = np.empty((0, *self.shape), dtype)
+        self.size = 0
+
+    @property
+    def array(self) -> np.ndarray:
+        return self.room[: self.size]
+
+    def lengthen(self, count: int) -> np.ndarray:
+        """Room for `count` more items, uninitialised: a view of it."""
+        needed = self.size + count
+        if needed > len(self.room):
+            larger = np.empty((max(needed, 2 * self.size, 64), *self.shape), self.room.dtype)
+            larger[: self.size] = self.array
+            self.room = larger
+        self.size = needed
+        return self.room[needed - count : needed]
+
+    def extend(self, items) -> None:
+        """Add the items."""
+        self.lengthen(len(items))[...] = items
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop what the mask does not hold."""
+        kept = self.array[mask]
+        self.room[: len(kept)] = kept
+        self.size = len(kept)
+
+
+class Retired:
+    """Dual variables of examples that left with mass, by their row."""
+
+    def __init__(self, width: int | None = None):
+        self.rows = np.empty(0, np.int64)
+        self.duals = np.empty((0,) if width is None else (0, width))
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def add(self, rows: np.ndarray, duals: np.ndarray) -> None:
+        """Retire some."""
+        rows = np.concatenate([self.rows, rows])
+        order = np.argsort(rows)
+        self.rows = rows[order]
+        self.duals = np.concatenate([self.duals, duals])[order]
+
+    def between(self, row: int, count: int) -> slice:
+        """Those of the rows row, ..., row + count - 1."""
+        begin, end = np.searchsorted(self.rows, [row, row + count])
+        return slice(int(begin), int(end))
+
+    def remove(self, rows: np.ndarray) -> None:
+        """They have come back."""
+        kept = ~np.isin(self.rows, rows)
+        self.rows, self.duals = self.rows[kept], self.duals[kept]
+
+
+class RowPool:
+    """CSR rows that grow and shrink."""
+
+    def __init__(self, n_columns: int, bias: float):
+        self.n_columns, self.bias = n_columns, bias
+        self.values, self.indices = Growing(np.float64), Growing(np.uint32)
+        self.indptr = Growing(np.uint64)
+        self.indptr.extend(np.zeros(1, np.uint64))
+
+    @property
+    def rows(self) -> Rows:
+        arrays = self.values.array, self.indices.array, self.indptr.array
+        return Rows(*arrays, self.n_columns, self.bias)
+
+    @property
+    def n_bytes(self) -> int:
+        return 12 * self.values.size + 8 * self.indptr.size
+
+    def extend(self, rows: Rows, picks: np.ndarray) -> None:
+        """Copy the rows `picks`, a sorted list of numbers."""
+        lengths = (rows.indptr[1:] - rows.indptr[:-1])[picks]
+        last = self.indptr.array[-1]
+        self.indptr.extend(last + np.cumsum(lengths, dtype=np.uint64))
+        total = int(lengths.sum())
+        copy_rows(rows, picks, self.values.lengthen(total), self.indices.lengthen(total))
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop the rows that the mask does not hold."""
+        used = close_ranks(self.values.array, self.indices.array, self.indptr.array, mask)
+        self.values.size = self.indices.size = used
+        self.indptr.size = int(mask.sum()) + 1
+
+
+@kernel
+def copy_rows(rows, picks, values, indices):
+    """The entries of the rows `picks`, one after the other."""
+    at = np.uint64(0)
+    for t in range(np.uint64(picks.size)):
+        i = np.uint64(picks[t])
+        for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + ONE])):
+            values[at] = rows.values[k]
+            indices[at] = rows.indices[k]
+            at += ONE
+
+
+@kernel
+def close_ranks(values, indices, indptr, mask):
+    """Move the rows of the mask to the front; number of their entries."""
+    at, row = np.uint64(0), np.uint64(0)
+    start = indptr[0]
+    for i in range(np.uint64(mask.size)):
+        end = indptr[i + ONE]
+        if mask[i]:
+            for k in range(start, end):
+                values[at] = values[k]
+                indices[at] = indices[k]
+                at += ONE
+            row += ONE
+            indptr[row] = at
+        start = end
+    return np.int64(at)
+
+
+class ArrayCache:
+    """What the caches of rows share; see the symbol table above.
+
+    Subclasses have `v` and `w` in some layout, `data`, `enter`, `explore`, `visit`, `improve`,
+    `measured` and `passive`.
+    """
+
+    v: np.ndarray
+    w: np.ndarray
+
+    def __init__(self, oracle, rng, truth: Any, reserve: float, width: int | None = None):
+        rows = oracle.data.rows
+        self.rng, self.C, self.reserve = rng, float(oracle.C), reserve
+        self.problem, self.function = oracle.problem, oracle.function
+        self.pool = RowPool(rows.n_columns, rows.bias)
+        self.truth, self.cost = Growing(truth), Growing(np.float64)
+        self.duals, self.row_numbers = Growing(np.float64, width), Growing(np.int64)
+        self.linear = np.zeros(1)
+        self.retired = Retired(width)
+        self.base, self.base_linear = np.zeros(0), 0.0
+        self.primal, self.n_visits = 0.0, 0
+        self.is_estimate = False  # whether `primal` is one
+        self.here = np.empty(0, np.int64)
+        self.part: Any = None
+
+    def __len__(self) -> int:
+        return self.row_numbers.size
+
+    @property
+    def columns(self) -> dict[str, Growing]:
+        """The arrays with one entry per kept example."""
+        return {
+            "truth": self.truth,
+            "cost": self.cost,
+            "duals": self.duals,
+            "row_numbers": self.row_numbers,
+        }
+
+    @property
+    def n_bytes(self) -> int:
+        per_example = sum(column.room[:1].nbytes for column in self.columns.values())
+        retired = self.retired.rows.nbytes + self.retired.duals.nbytes
+        return self.pool.n_bytes + per_example * len(self) + retired
+
+    def begin_pass(self) -> None:
+        """Remember which rows are here already."""
+        self.here = np.sort(self.row_numbers.array)
+
+    def example_costs(self, oracle) -> np.ndarray:
+        """C_i of a part."""
+        return np.full(oracle.n_examples, self.C) if oracle.weights is None else oracle.cost
+
+    def known(self, row: int, count: int) -> np.ndarray:
+        """Which of the rows row, ..., row + count - 1 are kept since an earlier pass."""
+        mask = np.zeros(count, np.uint8)
+        begin, end = np.searchsorted(self.here, [row, row + count])
+        mask[self.here[begin:end] - row] = 1
+        return mask
+
+    def returning(self, duals: np.ndarray, row: int) -> np.ndarray:
+        """Fill in what the retired among the rows row, row + 1, ... had; which rows these are."""
+        back = self.retired.between(row, len(duals))
+        places = self.retired.rows[back] - row
+        duals[places] = self.retired.duals[back]
+        return places
+
+    def data(self) -> Any:
+        """The kept examples in the layout of the solver."""
+        raise NotImplementedError
+
+    def oracle(self) -> CompiledOracle:
+        """The kept examples as a batch problem."""
+        costs = self.cost.array
+        return CompiledOracle(self.function, self.data(), len(self), self.problem, 1.0, costs)
+
+    def passive(self, reserve: float) -> np.ndarray:
+        """Which examples carry no mass, and are further than `reserve` from violating."""
+        raise NotImplementedError
+
+    def measured(self) -> float:
+        """The objective of w over the kept examples, by one pass."""
+        raise NotImplementedError
+
+    def estimate(self, value: float, hinge: float, visits: int) -> None:
+        """Book the hinges met on some visits, as if all kept examples were like these."""
+        self.primal = value + hinge * len(self) / max(1, visits)
+        self.is_estimate = True
+
+    def settle_primal(self) -> None:
+        """Make `primal` exact."""
+        if self.is_estimate:
+            self.primal = self.measured()
+            self.is_estimate = False
+
+    def drop(self) -> None:
+        """Forget the examples without mass, once they are many."""
+        passive = self.passive(self.reserve)
+        if np.count_nonzero(passive) > IDLE * len(self):
+            self.keep(~passive)
+
+    def shrink(self) -> None:
+        """Forget all examples without mass: memory is short. The reserve is halved for good."""
+        self.reserve *= 0.5
+        self.keep(~self.passive(0.0))
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop examples; the books of `v` and `linear` stay as they are."""
+        self.pool.keep(mask)
+        for column in self.columns.values():
+            column.keep(mask)
+
+    def settled(self) -> np.ndarray:
+        """Which examples have dual variables that are unlikely to change: at a bound."""
+        raise NotImplementedError
+
+    def share(self, data: Any, duals: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, float]:
+        """What some examples add to v and to l(alpha)."""
+        raise NotImplementedError
+
+    def shift_base(self, data: Any, duals: np.ndarray, places: np.ndarray, sign: float) -> None:
+        """Some examples retire (1) or come back (-1)."""
+        if places.size:
+            share, linear = self.share(data, duals, places)
+            self.base += sign * share
+            self.base_linear += sign * linear
+
+    def frozen(self) -> float:
+        """The planes of the retired at w."""
+        return self.base_linear - float(self.w @ self.base) if len(self.retired) else 0.0
+
+    def retire(self, n_bytes: int) -> None:
+        """Let examples leave, their mass included, until `n_bytes` are used: the settled first."""
+        each = self.duals.room[:1].nbytes + 8  # what stays of an example
+        per_example = max(1.0, self.n_bytes / max(1, len(self)) - each)
+        count = int(min(len(self), max(0.0, self.n_bytes - n_bytes) // per_example + 1))
+        leaving = np.sort(np.argsort(~self.settled(), kind="stable")[:count])
+        self.shift_base(self.own_data(), self.duals.array, leaving, 1.0)
+        self.retired.add(self.row_numbers.array[leaving], self.duals.array[leaving])
+        mask = np.ones(len(self), bool)
+        mask[leaving] = False
+        self.keep(mask)
+        self.primal = self.measured()
+
+    def own_data(self) -> Any:
+        """The kept examples as `share` wants them."""
+        return self.data()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything, as named arrays."""
+        rows = self.pool.rows
+        named = {name: column.array for name, column in self.columns.items()}
+        return named | {
+            "values": rows.values,
+            "indices": rows.indices,
+            "indptr": rows.indptr,
+            "here": self.here,
+            "v": self.v,
+            "w": self.w if self.w is not self.v else np.empty(0),
+            "linear": self.linear,
+            "base": self.base,
+            "retired.rows": self.retired.rows,
+            "retired.duals": self.retired.duals,
+            "numbers": np.array(
+                [
+                    *(self.primal, self.n_visits, rows.n_columns),
+                    *(self.base_linear, self.reserve, self.is_estimate),
+                ]
+            ),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The state that `arrays` gave."""
+        pool = self.pool
+        rows = {"values": pool.values, "indices": pool.indices, "indptr": pool.indptr}
+        for name, column in (self.columns | rows).items():
+            column.size = 0
+            column.extend(arrays[name])
+        self.here, self.linear = arrays["here"].copy(), arrays["linear"].copy()
+        self.v = self.placed(arrays["v"])
+        self.w = self.placed(arrays["w"]) if arrays["w"].size else self.v
+        self.retired.rows = arrays["retired.rows"].copy()
+        self.retired.duals = arrays["retired.duals"].copy()
+        self.base = self.placed(arrays["base"])
+        numbers = arrays["numbers"].tolist()
+        self.primal, visits, n_columns, self.base_linear, self.reserve, estimate = numbers
+        self.is_estimate = bool(estimate)
+        self.n_visits, pool.n_columns = int(visits), int(n_columns)
+
+    def placed(self, weights: np.ndarray) -> np.ndarray:
+        """A copy of the weights where compiled code wants them."""
+        return weights.copy()

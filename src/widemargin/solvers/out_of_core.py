@@ -1,0 +1,590 @@
+"""Exact training on more rows than memory holds: dual coordinate ascent over blocks on disk.
+
+The first pass tests and trains on the rows as they come, and writes them to a file of small blocks
+(`streams/blocks.py`). Every later pass deals the blocks at random into groups, reads one group
+after another and, while it is in memory, makes one pass of exact steps over all of its rows and
+some over those not at rest (Yu, Hsieh, Chang, Lin, KDD 2010). New groups in every pass matter:
+neighbouring rows of a file are alike, and steps on a block of them alone undo those on the others.
+
+As many rows not at rest as fit into the memory of a group are kept (Chang and Roth, KDD 2011), and
+the pass ends with steps over these, of all groups together. The steps are those of `box.py` and
+`classes.py`, so the optimum is the same. Weights, two groups and the kept rows are all that is in
+memory, however many rows there are.
+
+symbol   meaning                                                             where
+alpha    dual variables, one per row or one per row and class                two files
+v        sum alpha delta, the weights of alpha (classes: padded)             memory
+linear   l(alpha)                                                            memory
+mean     mean of v over this pass, which is a better primal point than v     memory
+look     the mean of the pass before: its exact objective, and which rows
+         are at rest at it, are found while this pass goes by                memory
+home     which of the two files holds the alpha of a block                   memory
+order    blocks in the order of this pass; `position` groups are done        memory
+
+**Two files of alpha, and why.** A run may be killed at any moment, and what it wrote after its last
+checkpoint is on disk all the same. Pass p reads alpha from file (p - 1) mod 2 and writes it to file
+p mod 2, each block once. A checkpoint taken inside pass p finds the blocks done before it in the
+new file, where pass p does not write them again, and the blocks after it in the old file, which
+pass p does not write at all. So a run taken up from it reads what the first run read, whatever was
+written since. Pass p + 1 does overwrite the old file: when pass p ends, a checkpoint is forced.
+This is shadow paging; it does the work of an undo journal, without copying anything.
+
+The kept rows' alpha changes once more at the end of the pass, in memory. The forced checkpoint is
+taken before it is written to file p mod 2: the kept rows in it are a redo journal, and `restore`
+writes them again. Pass p + 1 does not write that file, so again nothing newer can be in the way.
+
+In the first pass rows are appended: a checkpoint has their number, what lies behind is cut off, and
+the rows of the block that is being filled are in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..simd import aligned
+from ..streams.blocks import BLOCK_BYTES, BlockStore, DiskFile, Slot, emptied, grown
+from .block_loops import LOOPS, Kept, joined, kept_rows
+from .box import shuffle
+from .dual_coordinate import fused_loop
+from .learner import Progressive, widened
+
+ONE, ALL = np.uint64(1), np.empty(0, np.int64)
+FIRST, LARGEST = 64, 4_096  # examples tested before they are learnt from, in the first pass
+GROUP = 16  # blocks in memory at a time
+HEAD = 8  # bytes before the dual variables: which pass wrote them
+SAMPLES = 32  # of the weights for their mean over a pass
+FEWEST, MOST, WORK = 5, 40, 4.0  # passes over m kept rows: WORK * n / m within these
+
+
+@dataclass(frozen=True)
+class OutOfCore:
+    """Data in blocks on disk, as many passes over them as the gap needs.
+
+    Parameters
+    ----------
+    inner_passes : int
+        Passes over the rows in memory: the first over all, the others over those not at rest.
+    block_bytes : int
+        Memory of the rows read at a time. There are two such groups, and as much is kept between
+        them.
+    folder : path-like, optional
+        Where the files go; needed to take up a killed run. None: files without a name in the
+        system's folder for temporary files (`TMPDIR`).
+
+    Examples
+    --------
+    >>> from widemargin.geometry import Geometry
+    >>> from widemargin.oracle import make_oracle
+    >>> from widemargin.problems import Binary
+    >>> problem = Binary(1)
+    >>> oracle = make_oracle(problem, np.array([[1.0], [-2.0]]), [1.0, -1.0], C=1.0)
+    >>> learner = OutOfCore().learner(oracle, Geometry(1), np.random.default_rng(0))
+    >>> learner.absorb(oracle, 0)
+    >>> report = learner.solve(tol=1e-6)
+    >>> round(report.primal, 4), learner.w
+    (0.5, array([1.]))
+    """
+
+    inner_passes: int = 5
+    block_bytes: int = BLOCK_BYTES
+    folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self):
+        for name in ("inner_passes", "block_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; at least 1 is needed.")
+
+    def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
+        """A learner for data like those of `oracle`, of which nothing is learnt yet."""
+        if fused_loop(oracle, geometry) is None:
+            raise ValueError(
+                "Training out of core needs rows of numbers with one label or target each, margin "
+                "rescaling and |w|^2 as the regulariser. Use solver='streaming_dual', which keeps "
+                "planes and takes any problem, prior or non-negative weights."
+            )
+        return BlockDual(self, oracle, rng)
+
+
+class Report(NamedTuple):
+    """A run after a pass."""
+
+    passes: int  # over the data, the first one included
+    seconds: float
+    visits: float  # of each example
+    primal: float  # objective of `w`
+    dual: float
+    gap: float
+    is_proven: bool  # `dual` is free of the rounding of many steps
+    bytes_read: int
+    reason: str | None = None  # "gap", "passes", "seconds", "callback" at the end
+
+
+class BlockDual:
+    """The learner of `OutOfCore`.
+
+    Attributes
+    ----------
+    checkpoint : callable or None
+        Set by the driver. `checkpoint(force=False)` is called between groups and may do nothing;
+        `checkpoint(force=True)` at the end of a pass must save `arrays()`. Not called while the
+        stream is read: between two `absorb` the driver may save whenever it likes.
+    """
+
+    def __init__(self, solver: OutOfCore, oracle, rng: np.random.Generator):
+        self.solver, self.C = solver, float(oracle.C)
+        self.loop = LOOPS[type(oracle.data)](oracle.data, self.C)
+        self.like = emptied(self.loop.prepared(oracle.data))
+        self.bias, self.n_columns = bool(self.like.rows.bias), oracle.data.rows.n_columns
+        block_bytes = max(1, solver.block_bytes // GROUP)
+        self.store = BlockStore(solver.folder, block_bytes, self.loop.row_bytes)
+        self.alpha = [DiskFile(solver.folder, f"alpha{t}.bin") for t in (0, 1)]
+        self.progressive = Progressive()
+        self.checkpoint: Callable[..., None] | None = None
+        self.word = np.array([rng.integers(1, 2**63)], np.uint64)
+        self.slot = Slot()  # of the block being filled, later of the kept rows
+        self.v = aligned((self.n_columns + self.bias) * self.loop.stride)
+        self.mean, self.look = self.v.copy(), self.v.copy()
+        self.best_w: np.ndarray | None = None
+        self.linear = np.zeros(1)
+        self.order, self.home = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        # first pass: rows of the pending block that are learnt, examples until the next test
+        self.is_first, self.next_row, self.learnt, self.patience = True, 0, 0, FIRST
+        self.fresh_alpha = np.zeros(0)
+        # later passes
+        self.n_passes = self.position = self.n_visits = 0
+        self.is_judged = self.is_whole = True
+        self.kept: list[Kept] = []
+        self.total_cost, self.hinge = 0.0, 0.0
+        self.primal, self.lower, self.last_gap, self.optimism = np.inf, 0.0, np.inf, 1.0
+
+    # ------------------------------------------------------------------ what is known
+
+    @property
+    def point(self) -> np.ndarray:
+        """The weights that the next measurement is made at."""
+        return self.v if self.is_first else self.mean
+
+    @property
+    def w(self) -> np.ndarray:
+        """The weights of the smallest known objective; before one is known the newest."""
+        return self.loop.flat(self.point if self.best_w is None else self.best_w)
+
+    @property
+    def dual(self) -> float:
+        return max(self.lower, self.newest_dual)
+
+    @property
+    def newest_dual(self) -> float:
+        """That of the dual variables now, with the rounding of all steps since `measure`."""
+        return float(self.linear[0]) - 0.5 * float(self.v @ self.v)
+
+    @property
+    def cached_primal(self) -> float:
+        """Objective of `w`; before one is known an estimate, from the hinges of the first pass."""
+        if self.best_w is None:
+            return 0.5 * float(self.v @ self.v) + self.hinge
+        return self.primal
+
+    @property
+    def n_rows(self) -> int:
+        return self.store.n_rows + self.store.pending_rows
+
+    @property
+    def n_kept(self) -> int:
+        """Examples on disk."""
+        return self.n_rows
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of rows, buffers and weights."""
+        vectors = (self.v, self.mean, self.look, self.best_w, self.fresh_alpha)
+        own = sum(vector.nbytes for vector in vectors if vector is not None)
+        kept = sum(part.n_bytes for part in self.kept)
+        return own + kept + self.slot.n_bytes + self.store.n_bytes
+
+    # ------------------------------------------------------------------ first pass
+
+    def absorb(self, oracle, row: int) -> None:
+        """Test, then train on the examples of a part, and keep them on disk."""
+        if not self.is_first or row < self.next_row:
+            raise ValueError(
+                f"Examples from {row} on were learnt before: out of core, a stream is read once."
+            )
+        if float(oracle.C) != self.C:
+            raise ValueError(f"C is {oracle.C} and was {self.C} for the parts before.")
+        data, n = self.loop.prepared(oracle.data), oracle.n_examples
+        if n == 0:
+            return
+        if self.n_rows == 0:  # the folder may have files of an older run
+            for file in self.alpha:
+                file.truncate(0)
+                file.write(np.zeros(1, np.int64), 0)
+        self.widen(data.rows.n_columns)
+        begin = 0
+        while begin < n:
+            room = self.patience - (self.store.pending_rows - self.learnt)
+            taken = self.store.fill(data, oracle.weights, begin, room)
+            if taken == 0:
+                self.seal()
+            elif taken == room:
+                self.learn_pending()
+            begin += taken
+        self.next_row = row + n
+
+    def widen(self, n_columns: int) -> None:
+        """Room for the columns of a part."""
+        if n_columns > self.n_columns:
+            stride, bias = self.loop.stride, self.bias
+            self.v = aligned_copy(widened(self.v, self.n_columns, n_columns, bias, stride))
+            self.mean, self.look = self.v.copy(), self.v.copy()
+            self.n_columns = n_columns
+
+    def learn_pending(self) -> None:
+        """Test on the new rows of the pending block at the weights so far, then one pass."""
+        begin, end = self.learnt, self.store.pending_rows
+        if begin == end:
+            return
+        width = self.loop.width
+        self.fresh_alpha = grown(self.fresh_alpha, end * width)
+        work = self.pending_work(begin)
+        self.linear[0] += self.loop.start(work)
+        self.total_cost += work.total_cost
+        self.progressive.add(end - begin, self.loop.loss(work, self.v))
+        self.hinge += self.loop.rest(work, self.v)[0]
+        work.active[:] = np.arange(end - begin)
+        self.train(work, work.active, 1)
+        self.learnt, self.patience = end, min(2 * self.patience, LARGEST)
+
+    def pending_work(self, begin: int = 0):
+        """Rows of the pending block from `begin` on, ready to train on."""
+        data, weights = self.store.pending(begin)
+        width = self.loop.width
+        alpha = self.fresh_alpha[begin * width : self.store.pending_rows * width]
+        return self.loop.work(data, weights, alpha, self.slot)
+
+    def seal(self, last: bool = False) -> None:
+        """The pending block is full: learn the rest of it and write it."""
+        self.learn_pending()
+        if self.store.pending_rows:
+            work = self.pending_work()
+            self.alpha[0].write(work.alpha, HEAD + self.store.n_rows * self.loop.width * 8)
+            self.home = np.append(self.home, 0)
+        self.store.seal(last)
+        self.learnt = 0
+
+    def finish(self) -> None:
+        """The stream has ended: the first pass is over."""
+        if self.is_first:
+            self.seal(last=True)
+            self.fresh_alpha, self.slot = np.zeros(0), Slot()
+            self.mean[:] = self.v
+            self.is_first = False
+            self.save(force=True)
+
+    def settle_primal(self) -> None:
+        """Nothing: a pass over the disk is not made for a better estimate."""
+
+    def end_pass(self, tol: float) -> None:
+        """The stream has ended: further passes over the blocks until the gap is `tol`."""
+        self.solve(tol)
+
+    def train(self, work, active: np.ndarray, passes: int) -> None:
+        """Passes of exact steps over rows in memory, each in a new order."""
+        self.loop.steps(work, active, passes, self)
+        self.n_visits += passes * active.size
+
+    # ------------------------------------------------------------------ later passes
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """Blocks that are in memory together, in the order of this pass."""
+        return [self.order[t : t + GROUP] for t in range(0, self.order.size, GROUP)]
+
+    def epoch(self, deadline: float = np.inf) -> bool:
+        """One pass over all blocks, or the rest of one; False when the deadline cut it short."""
+        if self.position == len(self.groups):
+            self.begin_pass()
+        groups = self.groups
+        every = max(1, len(groups) // SAMPLES)
+        for group, work in self.store.parts(groups[self.position :], self.load):
+            self.visit(group, work)
+            self.position += 1
+            if self.position % every == 0:
+                self.mean += (self.v - self.mean) / (self.position // every)
+            if self.position < len(groups):
+                self.save(force=False)
+                if time.perf_counter() > deadline:
+                    return False
+        self.offer(self.look, self.hinge)
+        self.polish()
+        self.is_judged = False
+        self.save(force=True)
+        self.write_back()
+        return True
+
+    def begin_pass(self) -> None:
+        """Deal the blocks."""
+        self.n_passes += 1
+        self.position, self.hinge, self.is_whole = 0, 0.0, True
+        self.order = np.arange(len(self.store))
+        shuffle(self.order, self.word)
+        self.look[:] = self.mean
+        self.alpha[self.n_passes % 2].write(np.array([self.n_passes]), 0)
+
+    def visit(self, group: np.ndarray, work) -> None:
+        """Steps over a group, and what must be known of it."""
+        # 1. all rows
+        work.active[:] = np.arange(work.active.size)
+        self.train(work, work.active, 1)
+        # 2. those not at rest at the weights of the last pass
+        hinge, awake = self.loop.rest(work, self.look)
+        self.hinge += hinge
+        self.n_visits += work.active.size
+        self.train(work, awake, self.solver.inner_passes - 1)
+        # 3. to disk, and what fits into memory
+        self.put(group, work)
+        self.keep(group, work, np.sort(awake))
+
+    def put(self, group: np.ndarray, work) -> None:
+        """Write the dual variables of a group."""
+        at, side = 0, self.n_passes % 2
+        for k in group:
+            end = at + self.store.block_rows(k) * self.loop.width
+            self.alpha[side].write(work.alpha[at:end], self.place(k))
+            self.home[k], at = side, end
+
+    def keep(self, group: np.ndarray, work, awake: np.ndarray) -> None:
+        """Copy the rows that are not at rest into memory, as long as they fit there."""
+        blocks = [self.store.block(k) for k in group]
+        row = np.concatenate([b.first_row + np.arange(b.rows) for b in blocks])[awake]
+        part = kept_rows(work, awake, row)
+        if sum(old.n_bytes for old in self.kept) + part.n_bytes > self.solver.block_bytes:
+            self.is_whole = False
+        else:
+            self.kept.append(part)
+
+    def polish(self) -> None:
+        """Passes over the kept rows of all groups together."""
+        self.kept = [joined(self.kept)] if self.kept else []
+        m = self.kept[0].row.size if self.kept else 0
+        if m == 0:
+            self.kept = []
+            return
+        values, indices, indptr, truth, weights, alpha, _ = self.kept[0]
+        data = self.store.packed(values, indices, indptr, truth)
+        work = self.loop.work(data, weights, alpha, self.slot)
+        work.active[:] = np.arange(m)
+        for t in range(int(min(MOST, max(FEWEST, WORK * self.n_rows / m)))):
+            self.train(work, work.active, 1)
+            if self.is_whole:
+                self.mean += (self.v - self.mean) / (t + 1)
+
+    def write_back(self) -> None:
+        """The kept rows' dual variables go to disk; doing it twice does no harm."""
+        width, file = self.loop.width, self.alpha[self.n_passes % 2]
+        for part in self.kept:
+            ends = np.flatnonzero(np.diff(part.row) != 1) + 1
+            for lo, hi in zip([0, *ends], [*ends, part.row.size], strict=True):
+                file.write(
+                    part.alpha[lo * width : hi * width], HEAD + int(part.row[lo]) * width * 8
+                )
+        self.kept = []
+
+    def load(self, group, slot: Slot):
+        """Blocks and their dual variables; called by the reading thread."""
+        data, weights = self.store.read(*group, slot=slot)
+        width, at = self.loop.width, 0
+        alpha = slot.room("alpha", data[1].size * width)
+        for k in group:
+            end = at + self.store.block_rows(k) * width
+            self.alpha[self.home[k]].read(alpha[at:end], self.place(k))
+            at = end
+        return group, self.loop.work(data, weights, alpha, slot)
+
+    def place(self, k: int) -> int:
+        """Where the dual variables of block k stand in their file."""
+        return HEAD + self.store.block(k).first_row * self.loop.width * 8
+
+    def measure(self) -> float:
+        """The exact sum_i C_i hinge_i at `point`; v and l(alpha) are made afresh on the way."""
+        fresh, linear, hinge = aligned(self.v.size), 0.0, 0.0
+        every = range(len(self.store))
+        for _, work in self.store.parts((every[t : t + GROUP] for t in every[::GROUP]), self.load):
+            hinge += self.loop.rest(work, self.point)[0]
+            linear += self.loop.add_up(work, fresh)
+        self.n_visits += self.n_rows
+        self.offer(self.point, hinge)
+        # Rounding gathers over thousands of steps: a bound is claimed for weights made afresh.
+        self.v[:], self.linear[0] = fresh, linear
+        self.lower = max(self.lower, self.newest_dual)
+        return hinge
+
+    def offer(self, w: np.ndarray, hinge: float) -> None:
+        """Keep `w` when its objective is the smallest so far."""
+        primal = 0.5 * float(w @ w) + hinge
+        if primal < self.primal or self.best_w is None:
+            self.primal, self.best_w = primal, w.copy()
+
+    def gap(self, primal: float, dual: float) -> float:
+        return (primal - dual) / (max(abs(primal), 1e-12 * self.total_cost) or 1.0)
+
+    # ------------------------------------------------------------------ the run
+
+    def solve(
+        self,
+        tol: float,
+        max_passes: int | None = None,
+        deadline: float = np.inf,
+        on_progress: Callable[[Report], Any] | None = None,
+    ) -> Report:
+        """Passes until the measured gap is at most `tol`.
+
+        Parameters
+        ----------
+        tol : float
+            Relative gap, (primal - dual) / primal.
+        max_passes : int, optional
+            Passes over the blocks, the first and one that measures not counted.
+        deadline : float
+            In seconds of `time.perf_counter`; looked at between blocks.
+        on_progress : callable, optional
+            Called with a `Report` after every pass; anything true ends the run.
+        """
+        self.finish()
+        began, reason, proven = time.perf_counter(), None, False
+        limit = np.inf if max_passes is None else max_passes
+        while reason is None:
+            if not self.is_judged:
+                proven = self.judge(tol)
+                report = self.report(began, proven)
+                if proven and report.gap <= tol:
+                    reason = "gap"
+                elif on_progress is not None and on_progress(report):
+                    reason = "callback"
+            is_between = self.position == len(self.groups)  # not so when a run is taken up again
+            if reason is None and (self.n_rows == 0 or (is_between and self.n_passes >= limit)):
+                reason = "passes"
+            if reason is None:
+                proven = False
+                if not self.epoch(deadline):
+                    reason = "seconds"
+        if not proven:
+            self.measure()
+        return self.report(began, True)._replace(reason=reason)
+
+    def judge(self, tol: float) -> bool:
+        """Whether `measure` was called, because the newest weights may be good enough.
+
+        The gap of the weights before is known exactly; it is taken to shrink as it did last.
+        """
+        self.is_judged = True
+        gap = self.gap(self.primal, self.dual)
+        rate = min(max(gap / self.last_gap, 0.1), 1.0) if self.last_gap > 0.0 else 1.0
+        self.last_gap, expected = gap, gap * rate
+        claims = gap <= tol or expected * self.optimism <= tol
+        self.optimism = max(1.0, 0.8 * self.optimism)
+        if claims:
+            self.measure()
+            true = self.gap(self.primal, self.lower)
+            excess = true / max(expected, 0.1 * tol, 1e-300)
+            self.optimism = min(max(self.optimism, excess), 10.0)
+        return claims
+
+    def report(self, began: float, is_proven: bool) -> Report:
+        dual = self.lower if is_proven else self.dual
+        return Report(
+            self.n_passes + 1,
+            time.perf_counter() - began,
+            self.n_visits / max(1, self.n_rows),
+            self.primal,
+            dual,
+            self.gap(self.primal, dual),
+            is_proven,
+            self.store.file.n_read + sum(file.n_read for file in self.alpha),
+        )
+
+    # ------------------------------------------------------------------ saving
+
+    def save(self, force: bool) -> None:
+        """Tell the driver that this is a moment to save `arrays()`."""
+        if self.checkpoint is not None:
+            self.checkpoint(force=force)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that is in memory, as copies; what is on disk is made to last."""
+        for file in self.alpha:
+            file.sync()
+        saved = {f"store_{name}": array for name, array in self.store.arrays().items()}
+        if self.kept:
+            columns = joined(self.kept)._asdict().items()
+            saved |= {f"kept_{name}": array for name, array in columns if array is not None}
+            saved["kept_indices"] = saved["kept_indices"].astype(np.uint64)
+        for name in VECTORS:
+            vector = getattr(self, name)
+            saved |= {} if vector is None else {name: vector.copy()}
+        saved["counts"] = np.array([int(getattr(self, name)) for name in COUNTS], np.int64)
+        saved["numbers"] = np.array([float(getattr(self, name)) for name in NUMBERS])
+        saved["progressive"] = self.progressive.numbers.copy()
+        return saved
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from `arrays()` of a run with the same solver and folder, bit for bit."""
+        passes = int(arrays["counts"][COUNTS.index("n_passes")])
+        for number in (passes, passes + 1):  # a pass that may have written the file
+            written = np.zeros(1, np.int64)
+            if self.alpha[number % 2].size >= HEAD:
+                self.alpha[number % 2].read(written, 0)
+            if written[0] > number:
+                raise ValueError(
+                    f"The checkpoint is of pass {passes + 1}; since then pass {written[0] + 1} has "
+                    "overwritten the dual variables it needs. Go on from a later checkpoint."
+                )
+        self.store.reopen(self.like, with_prefix("store_", arrays))
+        kept: dict[str, Any] = with_prefix("kept_", arrays)
+        if kept:
+            indices = kept["indices"].astype(np.uint32)
+            self.kept = [Kept(**{"weights": None, **kept, "indices": indices})]
+        for name in VECTORS:
+            setattr(self, name, aligned_copy(arrays[name]) if name in arrays else None)
+        for name, count in zip(COUNTS, arrays["counts"].tolist(), strict=True):
+            setattr(self, name, bool(count) if name.startswith("is_") else count)
+        for name, number in zip(NUMBERS, arrays["numbers"].tolist(), strict=True):
+            setattr(self, name, number)
+        self.progressive.numbers[:] = arrays["progressive"]
+        if self.position == len(self.groups):
+            self.write_back()
+
+    def close(self) -> None:
+        """Remove the files."""
+        self.store.close()
+        for file in self.alpha:
+            file.close()
+
+
+#: What `arrays` holds beside rows.
+VECTORS = ("v", "mean", "look", "best_w", "linear", "word", "order", "home", "fresh_alpha")
+COUNTS = (
+    *("n_columns", "next_row", "learnt", "patience", "n_passes", "position", "n_visits"),
+    *("is_first", "is_judged", "is_whole"),
+)
+NUMBERS = ("total_cost", "hinge", "primal", "lower", "last_gap", "optimism")
+
+
+def with_prefix(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without it."""
+    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}
+
+
+def aligned_copy(array: np.ndarray) -> np.ndarray:
+    """A copy that starts on a cache line, where it is of float64."""
+    if array.dtype != np.float64:
+        return array.copy()
+    copy = aligned(array.size)
+    copy[:] = array
+    return copy
