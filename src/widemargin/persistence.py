@@ -20,6 +20,7 @@ from .tensorfile import ModelFileError, read_arrays, write_arrays
 #: Estimators that a file may name.
 KNOWN = ("SVMClassifier", "SVMRegressor", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_")
+LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 SEEN = ("n_features_in_", "feature_names_in_")
 #: Types of arrays that are written as lists, because the file format has no arrays of them.
 LISTED = ("str", "object", "int16", "uint16", "float16")
@@ -54,7 +55,7 @@ def save(model: Any, path: str | Path) -> None:
             attributes[name] = stored(value, name, arrays)
     for name, column in model.history_.columns.items():
         arrays[f"history.{name}"] = column
-    for name in SEEN:
+    for name in SEEN + LEARNT[:2]:
         if getattr(model, name, None) is not None:
             attributes[name] = stored(getattr(model, name), name, arrays)
     params = {}
@@ -71,6 +72,10 @@ def save(model: Any, path: str | Path) -> None:
         "solver": stored_parameter("solver", model.solver_, arrays),
         "stopped_by": model.stopped_by_,
     }
+    if getattr(model, "fingerprint_", None) is not None:
+        header["fingerprint"] = [model.fingerprint_.count, model.fingerprint_.total]
+    if getattr(model, "training_", None) is not None:  # what the command line notes, as JSON
+        header["training"] = model.training_
     write_arrays(path, arrays, header)
 
 
@@ -99,6 +104,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
     """
     from .history import History
     from .run import Certificate
+    from .streams.fingerprint import Fingerprint
 
     arrays, header = read_arrays(path)
     name = header.get("estimator")
@@ -116,7 +122,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
             params["problem"] = problem
         model = kind(**params)
         for attribute, value in header["attributes"].items():
-            if attribute not in FITTED + SEEN:
+            if attribute not in FITTED + SEEN + LEARNT[:2]:
                 raise KeyError(f"unknown attribute {attribute}")
             setattr(model, attribute, restored(value, arrays))
         size = model.coef_.size
@@ -125,6 +131,10 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
         model.certificate_ = Certificate(**header["certificate"])
         model.solver_ = restored(header["solver"], arrays)
         model.stopped_by_ = header["stopped_by"]
+        if "fingerprint" in header:
+            model.fingerprint_ = Fingerprint(*map(int, header["fingerprint"]))
+        if "training" in header:
+            model.training_ = header["training"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
     if name == "StructuredSVM" and size != getattr(problem, "n_features", None):

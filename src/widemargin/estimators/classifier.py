@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -13,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..losses import cost_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
+from ..streams import ArrayStream
 from .fitting import (
     SolverParameters,
     check_parameters,
@@ -24,9 +27,12 @@ from .fitting import (
     refuse_all_zero,
     row_blocks,
 )
+from .streaming import Streaming, is_streaming
 
 
-class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator):
+class SVMClassifier(
+    Saving, Streaming, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator
+):
     """Linear max-margin classifier.
 
     Minimises `1/2 |w|^2 + C * sum_i hinge_i(w)`; two classes give the ordinary SVM, more the
@@ -135,17 +141,82 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
             )
         self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
         weights = self._example_weights(sample_weight, X, y)
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        d, K = X.shape[1], len(self.classes_)
-        if K == 2:  # signed margins
-            problem: Binary | Multiclass = Binary(d, bias)
-            cost = self.loss_matrix_
-            target = np.where(y == self.classes_[1], cost[1, 0], -cost[0, 1])
-            shape = (1, d)
-        else:
-            problem = Multiclass(d, self.loss_matrix_, bias)
-            target, shape = np.searchsorted(self.classes_, y), (K, d)
+        if is_streaming(self.solver):
+            return self._fit_rows(X, y, weights)
+        problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
+        bias, shape = self._weight_shape(problem.n_features)
         return fit_linear(self, problem, X, y, target, weights, shape, bias, self.rescaling)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Learn from further examples; rows given twice count as two examples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : array (n,)
+        classes : array, optional
+            All classes that will ever come, at the first call; by default those of `y`.
+        sample_weight : array (n,), optional
+            Factors of C per example.
+
+        Notes
+        -----
+        `certificate_` speaks about the kept examples (scope "cache"); `verify` makes it one about
+        all data.
+        """
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def _problem(self, d: int, label: np.ndarray):
+        """The problem of `d` features, and the targets of the labels 0..K-1."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        if len(self.classes_) > 2:
+            return Multiclass(d, self.loss_matrix_, bias), label
+        cost = self.loss_matrix_  # signed margins
+        return Binary(d, bias), np.where(label == 1, cost[1, 0], -cost[0, 1])
+
+    def _weight_shape(self, n_weights: int):
+        """Size of the constant feature, and the shape of `coef_`."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        return bias, (outputs, n_weights // outputs - bool(bias))
+
+    def _begin_stream(self, stream, classes) -> None:
+        """Classes and their losses."""
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight='balanced' needs to count all labels first; pass a dict of weights."
+            )
+        labels = labels_of(stream) if classes is None else np.unique(np.asarray(classes))
+        check_classification_targets(labels)
+        if labels.dtype.kind == "f" and np.array_equal(labels, labels.astype(np.int64)):
+            labels = labels.astype(np.int64)
+        if len(labels) < 2:
+            raise ValueError(
+                f"Only one class, {labels[0]!r}, is known; at least two classes are needed. "
+                "Pass classes=... where the first examples do not show all."
+            )
+        self.classes_ = labels
+        self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
+
+    def _encode(self, chunk, X):
+        """The problem, targets and weights of a chunk."""
+        label = class_numbers(self.classes_, chunk)
+        problem, target = self._problem(X.shape[1], label)
+        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
+        if self.class_weight is not None:
+            per_class = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=self.classes_
+            )
+            weights = per_class[label] if weights is None else weights * per_class[label]
+        return problem, target, weights
+
+    def _flat_weights(self) -> np.ndarray:
+        """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        table = self.coef_.T
+        if bias:
+            table = np.vstack([table, self.intercept_[None, :] / bias])
+        return np.ascontiguousarray(table).ravel()
 
     def _example_weights(self, sample_weight, X, y):
         """sample_weight times class_weight, or None when both are absent."""
@@ -164,7 +235,7 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
         refuse_all_zero(weights)
         return weights
 
-    def _attributes(self, w: np.ndarray) -> dict[str, np.ndarray]:
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         """`coef_` and `intercept_` from flat weights."""
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         table = w.reshape(-1, outputs).T
@@ -214,3 +285,42 @@ class SVMClassifier(Saving, CallbackSupportMixin, SolverParameters, ClassifierMi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def labels_of(stream) -> np.ndarray:
+    """The classes of a stream that can be read again, else those of what is known of it."""
+    values = getattr(stream, "label_values", None)
+    if values is not None and stream.repeatable:
+        return np.asarray(values())
+    if isinstance(stream, ArrayStream):
+        return np.unique(np.asarray(stream.y))
+    if not stream.repeatable:
+        raise ValueError(
+            f"{stream.name} can be read only once, so its classes must be told: classes=[...]."
+        )
+    found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
+    if not found:
+        raise ValueError(f"{stream.name} has no examples.")
+    return np.unique(np.concatenate(found))
+
+
+def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
+    """Places of the labels of a chunk among the classes; a strange label is named."""
+    y = np.asarray(chunk.y)
+    if y.ndim != 1 or len(y) != chunk.size:
+        raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but labels of shape {y.shape}.")
+    if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
+        y = y.astype(str) if classes.dtype.kind in "US" else y
+    try:
+        label = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        strange = np.flatnonzero(classes[label] != y)
+    except TypeError:
+        strange, label = np.zeros(1, int), np.zeros(len(y), int)
+    if strange.size:
+        row = int(strange[0])
+        known = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
+        raise ValueError(
+            f"{chunk.where(row)}: the label {y[row]!s} was never declared; the classes are "
+            f"{known}. Declare all of them: classes=[...]."
+        )
+    return label

@@ -16,9 +16,10 @@ from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
 from ..layouts import BoxRows, ClassRows
 from ..oracle import CHUNK, CompiledOracle, make_oracle
+from ..persistence import LEARNT
 from ..rows import check_indices
 from ..run import Progress, run
-from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start
+from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
@@ -85,7 +86,7 @@ def named_solver(solver: Any) -> Any:
 
 def check_solver(solver: Any) -> None:
     """A frozen instance with the three functions of a solver, and so the solver it wraps."""
-    is_solver = isinstance(solver, Solver) and dataclasses.is_dataclass(solver)
+    is_solver = isinstance(solver, Solver | StreamingSolver) and dataclasses.is_dataclass(solver)
     if isinstance(solver, type) or not is_solver:
         raise TypeError(f"solver must be a name or a solver instance, got {solver!r}.")
     inner = getattr(solver, "solver", None)
@@ -200,6 +201,9 @@ def fit_linear(estimator, problem, X, y, target, weights, shape, bias, rescaling
 
 def finish_fit(estimator, oracle, geometry: Geometry, X, y):
     """Run the solver under scikit-learn's callbacks and set what was learnt."""
+    estimator._run = None  # what an earlier stream left behind
+    for name in LEARNT:
+        estimator.__dict__.pop(name, None)
     rule = SklearnCallbacks(estimator, X, y, estimator._attributes)
     last = solve(
         estimator,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -20,9 +22,12 @@ from .fitting import (
     intercept_size,
     is_number,
 )
+from .streaming import Streaming, is_streaming
 
 
-class SVMRegressor(Saving, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator):
+class SVMRegressor(
+    Saving, Streaming, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator
+):
     """Linear support vector regression.
 
     Minimises `1/2 |w|^2 + C * sum_i max(0, |y_i - <w, x_i>| - epsilon)`.
@@ -95,15 +100,60 @@ stop, warm_start, random_state
             Factors of C per example.
         """
         check_parameters(self)
-        if not is_number(self.epsilon) or self.epsilon < 0:
-            raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}.")
+        self._check_epsilon()
         X, y = checked_data(self, X, y, y_numeric=True)
         weights = checked_weights(sample_weight, X)
+        if is_streaming(self.solver):
+            return self._fit_rows(X, y, weights)
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
         problem = Regression(X.shape[1], self.epsilon, bias)
         return fit_linear(self, problem, X, y, y, weights, (1, X.shape[1]), bias)
 
-    def _attributes(self, w: np.ndarray) -> dict[str, np.ndarray]:
+    def partial_fit(self, X, y, sample_weight=None):
+        """Learn from further examples; rows given twice count as two examples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : array (n,)
+        sample_weight : array (n,), optional
+            Factors of C per example.
+        """
+        return self._partial_fit(X, y, sample_weight, None)
+
+    def _check_epsilon(self) -> None:
+        if not is_number(self.epsilon) or self.epsilon < 0:
+            raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}.")
+
+    def _weight_shape(self, n_weights: int):
+        """Size of the constant feature, and the shape of `coef_`."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        return bias, (1, n_weights - bool(bias))
+
+    def _begin_stream(self, stream, classes) -> None:
+        self._check_epsilon()
+        if classes is not None:
+            raise ValueError("classes=... is for classifiers.")
+
+    def _encode(self, chunk, X):
+        """The problem, targets and weights of a chunk."""
+        y = np.asarray(chunk.y)
+        if y.shape != (chunk.size,) or y.dtype.kind not in "fiub":
+            raise ValueError(f"{chunk.where(0)}: {chunk.size} real targets are needed, not {y!r}.")
+        y = y.astype(np.float64)
+        if not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise ValueError(f"{chunk.where(row)}: its target is {y[row]}.")
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
+        return Regression(X.shape[1], self.epsilon, bias), y, weights
+
+    def _flat_weights(self) -> np.ndarray:
+        """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        return np.append(self.coef_[0], self.intercept_ / bias) if bias else self.coef_[0].copy()
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         """`coef_` and `intercept_` from flat weights."""
         d = self.n_features_in_
         intercept = float(self.intercept_scaling) * w[d:] if w.size > d else np.zeros(1)

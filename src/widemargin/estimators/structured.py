@@ -15,9 +15,10 @@ from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
 from .fitting import SolverParameters, check_parameters, finish_fit
+from .streaming import Streaming, is_streaming
 
 
-class StructuredSVM(Saving, CallbackSupportMixin, SolverParameters, BaseEstimator):
+class StructuredSVM(Saving, Streaming, CallbackSupportMixin, SolverParameters, BaseEstimator):
     """Structural SVM for a problem given by its three functions.
 
     Parameters
@@ -96,11 +97,48 @@ random_state
         if len(y) == 0:
             raise ValueError("There are no examples: X and y are empty.")
         weights = checked_sequence_weights(sample_weight, len(y))
+        if is_streaming(self.solver):
+            return self._fit_rows(X, y, weights)
         geometry = Geometry(int(self.problem.n_features), self.prior, self.nonnegative)
         oracle = make_oracle(self.problem, X, y, self.C, weights, self.rescaling)
         if isinstance(oracle, CompiledOracle):
             check_packed(oracle.data)
         return finish_fit(self, oracle, geometry, X, y)
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Learn from further examples; those given twice count as two examples.
+
+        Parameters
+        ----------
+        X, y : sequences
+        sample_weight : array (n,), optional
+            Factors of C per example.
+        """
+        return self._partial_fit(X, y, sample_weight, None)
+
+    def _begin_stream(self, stream, classes) -> None:
+        check_functions(self.problem)
+        if classes is not None:
+            raise ValueError("classes=... is for classifiers.")
+
+    def _checked_part(self, X, y, is_first: bool):
+        return X, y
+
+    def _inputs(self, chunk):
+        """The inputs of a chunk, as they are."""
+        n = len(chunk.y)
+        if chunk.size != n:
+            raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
+        return chunk.X
+
+    def _encode(self, chunk, X):
+        return self.problem, chunk.y, chunk.weight
+
+    def _geometry(self, n_weights: int) -> Geometry:
+        return Geometry(n_weights, self.prior, self.nonnegative)
+
+    def _flat_weights(self) -> np.ndarray:
+        return self.coef_.copy()
 
     def predict(self, X) -> list[Any]:
         """The best output of each input."""

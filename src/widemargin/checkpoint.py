@@ -1,0 +1,194 @@
+"""Checkpoints of a streaming fit: a folder with the state of the learner and of the books.
+
+`state.safetensors` is replaced as a whole, never altered. It holds the learner's arrays, the state
+of the random numbers, the position in the stream, and what must not change between two runs: the
+parameters and the identity of the stream. Where a learner keeps more on disk (`OutOfCore`), its
+files are in the same folder, and it takes care that they can be set back to the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .history import History
+from .persistence import stored_parameter
+from .run import Certificate
+from .streams.fingerprint import Fingerprint
+from .tensorfile import read_arrays, write_arrays
+
+FILE = "state.safetensors"
+#: All that a run writes into its folder; nothing else is ever removed from it.
+OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*|.*\.widemargin-.*")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used."""
+
+
+class Checkpoint:
+    """Where a run is saved now and then; with `folder=None` nothing happens.
+
+    Parameters
+    ----------
+    folder : path or None
+    estimator : estimator
+        Its parameters must be the same when the run is taken up again.
+    run : StreamRun
+    stream : Stream
+    seconds : float
+        Time between two checkpoints.
+    """
+
+    def __init__(self, folder, estimator, run, stream, seconds: float = 60.0):
+        self.folder = None if folder is None else Path(folder)
+        self.estimator, self.run, self.stream, self.seconds = estimator, run, stream, seconds
+        self.saved = time.perf_counter()
+        self.reason: str | None = None  # of a run that has ended
+
+    @property
+    def path(self) -> Path:
+        assert self.folder is not None
+        return self.folder / FILE
+
+    def begin(self) -> Any:
+        """Make the folder; refuse one that holds another run."""
+        if self.folder is None:
+            return None
+        if self.path.exists():
+            raise CheckpointError(
+                f"{self.folder} holds the checkpoint of an earlier run; resume it, or remove the "
+                "folder."
+            )
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise CheckpointError(f"{self.folder} is not empty; a checkpoint needs a new folder.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.folder, os.W_OK):
+            raise PermissionError(f"{self.folder}: the folder for checkpoints is not writable.")
+        return None
+
+    def offer(self, position: Any, force: bool = False) -> None:
+        """Save if it is time."""
+        if self.folder is None:
+            return
+        if force or time.perf_counter() - self.saved >= self.seconds:
+            self.save(position)
+            self.saved = time.perf_counter()
+
+    def save(self, position: Any) -> None:
+        """Write the state."""
+        run = self.run
+        arrays = {f"learner.{name}": array for name, array in run.learner.arrays().items()}
+        for name, column in run.history.columns.items():
+            arrays[f"history.{name}"] = column
+        certificate = run.certificate
+        header = {
+            "params": stored_params(self.estimator, arrays),
+            "stream": signature(self.stream),
+            "position": position,
+            "rng": run.rng.bit_generator.state,
+            "rows": run.rows,
+            "passes": run.passes,
+            "n_rows": run.n_rows,
+            "n_calls": run.n_calls,
+            "seconds": run.elapsed,
+            "fingerprint": [run.fingerprint.count, run.fingerprint.total],
+            "columns": self.estimator._columns,
+            "certificate": None if certificate is None else vars(certificate),
+            "reason": self.reason,
+        }
+        write_arrays(self.path, arrays, header)
+
+    def finish(self, reason: str) -> None:
+        """The run has ended; all that is left to do is to use its result."""
+        self.reason = reason
+        self.offer(None, force=True)
+
+    def resume(self) -> Any:
+        """Set the run back to the checkpoint; the position to read on from."""
+        assert self.folder is not None
+        if not self.path.exists():
+            self.remove()  # killed before the first checkpoint was complete
+            return self.begin()
+        arrays, header = read_arrays(self.path)
+        self.check_same(header, arrays)
+        run, estimator = self.run, self.estimator
+        first = next(iter(self.stream.chunks()))
+        oracle = estimator._oracle_of(first)
+        run.geometry = run.make_geometry(oracle.n_features)
+        run.learner = run.solver.learner(oracle, run.geometry, run.rng)
+        run.rng.bit_generator.state = header["rng"]
+        run.learner.restore({k[8:]: v for k, v in arrays.items() if k.startswith("learner.")})
+        estimator._columns = header["columns"]
+        history = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
+        run.history = History(history)
+        run.rows, run.passes = header["rows"], header["passes"]
+        run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
+        run.seconds = header["seconds"]
+        run.fingerprint = Fingerprint(*header["fingerprint"])
+        if header["certificate"] is not None:
+            run.certificate = Certificate(**header["certificate"])
+        self.reason = header["reason"]
+        return header["position"]
+
+    def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
+        """Refuse other parameters and other data, and say what differs."""
+        now: dict[str, np.ndarray] = {}
+        mine, theirs = stored_params(self.estimator, now), header["params"]
+        for name in sorted(mine.keys() | theirs.keys()):
+            same = mine.get(name) == theirs.get(name)
+            if same and isinstance(mine.get(name), dict) and "array" in mine[name]:
+                key = mine[name]["array"]
+                same = key in arrays and np.array_equal(now[key], arrays[key])
+            if not same:
+                raise CheckpointError(
+                    f"{self.folder}: the checkpoint was made with {name}={theirs.get(name)!r}, "
+                    f"now it is {mine.get(name)!r}. Use the same, or begin anew."
+                )
+        mine, theirs = signature(self.stream), header["stream"]
+        for name in sorted(mine.keys() | theirs.keys()):
+            if mine.get(name) != theirs.get(name):
+                raise CheckpointError(
+                    f"{self.folder}: the checkpoint is of other data: {name} was "
+                    f"{theirs.get(name)!r}, now it is {mine.get(name)!r}."
+                )
+
+    def remove(self) -> None:
+        """The files of the run, and the folder if it is empty then."""
+        if self.folder is not None:
+            remove_files(self.folder)
+
+
+def remove_files(folder: Path) -> None:
+    """Remove a checkpoint; files of others, and the folder that holds them, stay."""
+    if not folder.is_dir():
+        return
+    for file in folder.iterdir():
+        if OWN.fullmatch(file.name) and not file.is_dir():
+            file.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def stored_params(estimator, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Parameters of the estimator as JSON; arrays among them go into `arrays`."""
+    params = estimator.get_params(deep=False)
+    params.pop("max_seconds", None)  # a limit of one run, not of the result
+    if not isinstance(params.get("loss", ""), str):
+        params["loss"] = estimator.loss_matrix_
+    stored = {name: stored_parameter(name, value, arrays) for name, value in params.items()}
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None:
+        stored["classes"] = [str(label) for label in classes]
+    return stored
+
+
+def signature(stream) -> dict[str, Any]:
+    """What tells a stream from another without reading it, as JSON."""
+    make = getattr(stream, "signature", None)
+    return {"name": stream.name} if make is None else make()

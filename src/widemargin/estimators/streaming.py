@@ -1,0 +1,486 @@
+"""`partial_fit`, `fit_stream` and `verify`: what the linear estimators share.
+
+An estimator gives what `Streaming` lists; everything else is here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..checkpoint import Checkpoint
+from ..geometry import Geometry, check_size
+from ..oracle import make_oracle
+from ..run import Certificate
+from ..solvers import OutOfCore, StreamingDual
+from ..stream_run import StreamRun, certified, check_same, hinges_of, soft_interrupt
+from ..streams import ArrayStream, Chunk, IteratorStream, Prefetched, Stream, StreamError
+from ..streams.fingerprint import Fingerprint
+from .fitting import check_parameters, checked_data, flat_mask, flat_prior, named_solver
+
+STREAMING = (StreamingDual, OutOfCore)
+
+
+def as_stream(source: Any) -> Stream:
+    """A stream from a stream, a pair (X, y), a path, a list of paths or an iterator of batches."""
+    if isinstance(source, Stream):
+        return source
+    if isinstance(source, tuple) and len(source) in (2, 3) and not isinstance(source[0], str):
+        return ArrayStream(source[0], source[1], weight=source[2] if len(source) == 3 else None)
+    if hasattr(source, "__arrow_c_stream__"):
+        from ..streams.arrow import ArrowStream
+
+        return ArrowStream(source)
+    paths = source if isinstance(source, list | tuple) else [source]
+    if paths and all(isinstance(path, str | Path) for path in paths):
+        from ..streams import open_stream
+
+        return open_stream(source)
+    if callable(source) or hasattr(source, "__next__"):
+        return IteratorStream(source)
+    raise TypeError(
+        f"{type(source).__name__} is not a stream; pass a stream of widemargin.streams, (X, y), "
+        "a path, or a function that returns an iterator of (X, y)."
+    )
+
+
+def is_streaming(solver: Any) -> bool:
+    """Whether `solver` of an estimator learns from streams."""
+    return isinstance(named_solver(solver) if solver != "auto" else None, STREAMING)
+
+
+class Streaming:
+    """Mixin: learning from streams.
+
+    The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
+    be known before the first example), `_encode(chunk, X)` (problem, targets and weights of a
+    chunk), `_weight_shape(n_weights)`, `_attributes(w)` and its inverse `_flat_weights()`.
+    """
+
+    C: float
+    tol: float
+    solver: Any
+    prior: Any
+    nonnegative: Any
+    max_passes: Any
+    max_seconds: Any
+    random_state: Any
+    n_features_in_: int
+    _begin_stream: Callable
+    _encode: Callable
+    _weight_shape: Callable
+    _attributes: Callable
+    _flat_weights: Callable
+    _certificate: Any
+    _run: StreamRun | None
+
+    # ------------------------------------------------------------ what users call
+
+    @property
+    def certificate_(self) -> Certificate:
+        """How far the model is from the optimum; its scope says over which examples."""
+        run = getattr(self, "_run", None)
+        if self._certificate is None and run is not None:
+            self._certificate = run.cache_certificate()
+        return self._certificate
+
+    @certificate_.setter
+    def certificate_(self, certificate: Certificate) -> None:
+        self._certificate = certificate
+
+    def fit_stream(
+        self,
+        stream,
+        *,
+        passes=1,
+        verify=None,
+        classes=None,
+        checkpoint=None,
+        resume=False,
+        checkpoint_seconds=60.0,
+        keep_checkpoint=False,
+        on_progress=None,
+    ):
+        """Learn from a stream, a chunk at a time.
+
+        Parameters
+        ----------
+        stream : Stream, (X, y), path, list of paths, or iterator of batches
+        passes : int or None
+            Passes over the data at most; None for as many as `tol` takes.
+        verify : bool, optional
+            Prove the gap by one more pass at fixed weights. By default where `passes` is not 1.
+            Without it `certificate_` speaks about the kept examples only (scope "cache").
+        classes : array, optional
+            All classes, for a classifier. By default those of the stream if it can be read twice,
+            else those of its first chunk.
+        checkpoint : path, optional
+            A folder for checkpoints.
+        resume : bool
+            Go on from the checkpoint, if there is one.
+        checkpoint_seconds : float
+            Time between two checkpoints.
+        keep_checkpoint : bool
+            Leave the folder there when the fit has ended; otherwise it is removed, unless the fit
+            was interrupted.
+        on_progress : callable, optional
+            Called with a `StreamProgress` now and then.
+        """
+        stream = as_stream(stream)
+        check_parameters(self)
+        reads_once = isinstance(self._streaming_solver(), OutOfCore)
+        check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
+        reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
+        self._begin_stream(stream, classes)
+        run = self._run = self._new_run()
+        run.on_progress = on_progress
+        if isinstance(run.solver, OutOfCore) and checkpoint is not None:
+            run.solver = dataclasses.replace(run.solver, folder=checkpoint)
+        saver = Checkpoint(checkpoint, self, run, stream, checkpoint_seconds)
+        position = saver.resume() if resume else saver.begin()
+        verify = passes != 1 if verify is None else verify
+        reason = saver.reason
+        if reason is None:
+            limits = passes or self.max_passes, verify, self.max_seconds
+            with soft_interrupt() as is_stopped, run.running():
+                reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
+        if run.learner is None:
+            raise KeyboardInterrupt
+        self._settle(run, reason)
+        self._put_away(run, saver, reason, keep_checkpoint)
+        warn_of_gap(run, self, verify)
+        return self
+
+    def _put_away(self, run: StreamRun, saver: Checkpoint, reason: str, keep: bool) -> None:
+        """Files of the run: kept if it was interrupted, so that it can be taken up again."""
+        if reason != "interrupt":
+            saver.finish(reason)
+        stays = saver.folder is not None and (keep or reason == "interrupt")
+        if not stays:
+            if isinstance(run.solver, OutOfCore):
+                run.learner.close()
+            saver.remove()
+
+    def verify(self, stream) -> Certificate:
+        """Prove the gap of the model: one pass over the data it was trained on.
+
+        Parameters
+        ----------
+        stream : Stream, (X, y), path, list of paths, or iterator of batches
+            The training data, in any order and any chunks; other data is refused.
+
+        Returns
+        -------
+        Certificate
+            With scope "data"; also the new `certificate_`.
+        """
+        check_is_fitted(self)
+        fingerprint = getattr(self, "fingerprint_", None)
+        if fingerprint is None:
+            raise ValueError(
+                "The model was not trained on a stream; its certificate_ speaks about the data "
+                f"already: {self.certificate_}."
+            )
+        stream = as_stream(stream)
+        self._columns, self._is_fixed = int(self.n_features_in_), True
+        weights = self._flat_weights()
+        hinges, found = hinges_of(stream, self._oracle_of, weights)
+        check_same(fingerprint, found, stream.name)
+        geometry = self._geometry(weights.size)
+        dual = self.certificate_.dual
+        self.certificate_ = certified(geometry, weights, hinges, dual)
+        return self.certificate_
+
+    def _fit_rows(self, X, y, weights):
+        """`fit` by a streaming solver: passes over the rows until `tol` is proven."""
+        most = self.max_passes
+        passes = None if most is None else max(1, int(most))
+        names = getattr(self, "feature_names_in_", None)
+        self._run = None
+        self.fit_stream(ArrayStream(X, y, weight=weights), passes=passes, verify=True)
+        if names is not None:
+            self.feature_names_in_ = names
+        return self
+
+    def _partial_fit(self, X, y, sample_weight, classes):
+        check_parameters(self)
+        run = getattr(self, "_run", None)
+        X, y = self._checked_part(X, y, run is None)
+        if run is None:
+            self._check_fresh()
+            self._begin_stream(ArrayStream(X, y), classes)
+            run = self._run = self._new_run()
+            if isinstance(run.solver, OutOfCore):
+                raise ValueError(
+                    "out_of_core reads a stream to its end; partial_fit has none. Use "
+                    "solver='streaming_dual' or 'auto'."
+                )
+        chunk = Chunk(X, y, row=run.rows, weight=sample_weight)
+        with run.running():
+            run.absorb(chunk)
+            run.tidy(chunk.size)
+            run.record()
+        self._is_fixed = True
+        self._settle(run, None)
+        return self
+
+    def _check_fresh(self) -> None:
+        """`partial_fit` goes on from dual variables, which `fit` and files do not keep."""
+        if not hasattr(self, "coef_"):
+            return
+        if not hasattr(self, "_run"):
+            raise ValueError(
+                "This model was loaded from a file, which has no dual variables; partial_fit "
+                "cannot go on from it. Use a new estimator, or a checkpoint of fit_stream."
+            )
+        warnings.warn(
+            "partial_fit cannot go on from a model that `fit` made (it has no dual variables); "
+            "it begins anew.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    # ------------------------------------------------------------ for all estimators
+
+    def _streaming_solver(self) -> StreamingDual | OutOfCore:
+        """The solver of a stream, or an error in words."""
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        solver = StreamingDual() if is_auto else named_solver(self.solver)
+        if not isinstance(solver, STREAMING):
+            raise ValueError(
+                f"solver is {solver!r}, which needs all data at once; streams are learnt from by "
+                "'streaming_dual' or 'out_of_core'."
+            )
+        return solver
+
+    def _new_run(self) -> StreamRun:
+        solver = self._streaming_solver()
+        self._columns, self._is_fixed = 0, False
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        tol = self.tol
+        return StreamRun(solver, self._geometry, rng, self._oracle_of, tol)
+
+    def _oracle_of(self, chunk: Chunk):
+        """The examples of a chunk as an oracle, or an error that names the row."""
+        if chunk.y is None:
+            raise StreamError(f"{chunk.source}: there are no labels to learn from.")
+        X = self._inputs(chunk)
+        problem, target, weights = self._encode(chunk, X)
+        check_weights(chunk)
+        check_size(problem.n_features)
+        params = self.C, weights, getattr(self, "rescaling", "margin")
+        return make_oracle(problem, X, target, *params)
+
+    def _inputs(self, chunk: Chunk):
+        """X of a chunk with as many columns as any chunk so far, finite."""
+        X: Any = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise StreamError(
+                f"{chunk.source}: rows of numbers are needed, not an array of shape {X.shape} "
+                f"and type {X.dtype}."
+            )
+        entries = X.data if sp.issparse(X) else X
+        if entries.dtype.kind == "f" and not np.isfinite(entries).all():
+            if sp.issparse(X):
+                first = int(np.flatnonzero(~np.isfinite(entries))[0])
+                row = int(np.searchsorted(X.indptr, first, side="right")) - 1
+            else:
+                row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
+            raise StreamError(f"{chunk.where(row)}: NaN or infinity among the features.")
+        if X.shape[1] == self._columns:
+            return X
+        if X.shape[1] > self._columns and not self._is_fixed:
+            self._columns, self._is_fixed = X.shape[1], not sp.issparse(X)
+            return X
+        if X.shape[1] < self._columns and sp.issparse(X):
+            shape = (X.shape[0], self._columns)
+            return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
+        raise StreamError(
+            f"{chunk.where(0)}: {X.shape[1]} features, the model has {self._columns}."
+        )
+
+    def _checked_part(self, X, y, is_first: bool):
+        """Arrays of `partial_fit`, with the features of the first call."""
+        return checked_data(self, X, y, reset=is_first)
+
+    def _geometry(self, n_weights: int) -> Geometry:
+        bias, shape = self._weight_shape(n_weights)
+        prior = flat_prior(self.prior, shape, bias)
+        return Geometry(n_weights, prior, flat_mask(self.nonnegative, shape, bias))
+
+    def _settle(self, run: StreamRun, reason: str | None) -> None:
+        """Set the fitted attributes from the run."""
+        self.n_features_in_ = self._columns
+        for name, value in self._attributes(run.learner.w).items():
+            setattr(self, name, value)
+        self._certificate = run.certificate
+        self.history_ = run.history
+        self.solver_ = run.solver
+        self.stopped_by_ = reason or "stream"
+        self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
+        self.progressive_loss_ = run.learner.progressive.mean
+        self.n_examples_seen_ = run.fingerprint.count
+
+
+def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once) -> None:
+    """Before any work is done. A solver that `reads_once` has its own copy of the data."""
+    if passes is not None and (not isinstance(passes, int | np.integer) or passes < 1):
+        raise ValueError(f"passes is {passes!r}; an integer >= 1 or None is needed.")
+    if not stream.repeatable:
+        wants = [
+            name
+            for name, asked in (
+                ("passes != 1", passes != 1 and not reads_once),
+                ("verify=True", bool(verify) and not reads_once),
+                ("a checkpoint", checkpoint is not None),
+                ("resume=True", bool(resume)),
+            )
+            if asked
+        ]
+        if wants:
+            raise ValueError(
+                f"{stream.name} can be read only once: {' and '.join(wants)} needs data that can "
+                "be read again. Save it to a file first."
+            )
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=..., the folder to go on from.")
+
+
+def check_weights(chunk: Chunk) -> None:
+    """Weights of examples are finite and not negative."""
+    if chunk.weight is None:
+        return
+    weights = np.asarray(chunk.weight, float)
+    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if wrong.size:
+        row = int(wrong[0])
+        raise StreamError(f"{chunk.where(row)}: its weight is {weights[row]}; >= 0 is needed.")
+
+
+class Stopped(Exception):
+    """A run was stopped between two chunks; its argument is the reason."""
+
+
+class Driver:
+    """Passes over a stream until the gap is proven or the passes are used up.
+
+    Parameters
+    ----------
+    run : StreamRun
+    stream : Stream
+    saver : Checkpoint
+    passes : int or None
+    verify : bool
+    max_seconds : float or None
+    is_stopped : callable
+        Whether Ctrl-C was pressed.
+    """
+
+    def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
+        self.run, self.stream, self.saver = run, stream, saver
+        self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
+        self.max_seconds = np.inf if max_seconds is None else float(max_seconds)
+
+    def go(self, position: Any) -> str:
+        """Learn; the reason of the end."""
+        try:
+            if isinstance(self.run.solver, OutOfCore):
+                return self.over_blocks(position)
+            return self.over_stream(position)
+        except Stopped as stop:
+            return str(stop)
+
+    def read(self, position: Any) -> None:
+        """One pass over the stream, or the rest of one."""
+        for chunk in self.stream.chunks(position):
+            self.run.absorb(chunk)
+            self.run.record()
+            self.between(chunk.position)
+        self.look_up()  # Ctrl-C may have ended the writer of a pipe, too
+
+    def between(self, position: Any, force: bool = False) -> None:
+        """A moment at which everything is consistent: save, and stop if asked to."""
+        interrupted = self.is_stopped()
+        self.saver.offer(position, force or interrupted)
+        if interrupted:
+            raise Stopped("interrupt")
+        if self.run.elapsed > self.max_seconds:
+            raise Stopped("seconds")
+
+    def look_up(self) -> None:
+        """A moment at which there is nothing to save."""
+        if self.is_stopped():
+            raise Stopped("interrupt")
+
+    def over_stream(self, position: Any) -> str:
+        """The learner wants to see the stream again and again."""
+        run = self.run
+        while True:
+            self.read(position)
+            position = None
+            run.end_pass()
+            last = self.passes is not None and run.passes >= self.passes
+            if self.verify or not last:
+                run.record("verify", force=True)
+                certificate = run.verify(self.stream, self.look_up)
+                run.record("verify", force=True)
+                if certificate.gap <= run.tol:
+                    return "gap"
+            if last:
+                return "passes"
+            self.between(None, force=True)
+
+    def over_blocks(self, position: Any) -> str:
+        """The first pass fills the blocks on disk; all others read them."""
+        run = self.run
+        if run.passes == 0:
+            self.read(position)
+            if run.learner is None:
+                raise ValueError("The stream has no examples.")
+            run.n_rows, run.rows, run.passes = run.rows, 0, 1
+            run.record(force=True)
+        learner = run.learner
+        learner.checkpoint = lambda force: self.between(None, force)
+        most = None if self.passes is None else self.passes - 1
+        deadline = time.perf_counter() + self.max_seconds - run.elapsed
+
+        def told(report) -> None:
+            run.passes = report.passes
+            self.certify(report.is_proven)
+
+        report = learner.solve(run.tol, most, deadline, told)
+        run.passes = report.passes
+        self.certify(True)
+        return report.reason
+
+    def certify(self, is_proven: bool) -> None:
+        """What the learner knows of all data."""
+        run, learner = self.run, self.run.learner
+        gap = max(0.0, learner.gap(learner.primal, learner.dual))
+        run.certificate = Certificate(learner.primal, learner.dual, gap, "data")
+        run.record("verify" if is_proven else "pass", force=True)
+
+
+def warn_of_gap(run: StreamRun, estimator, verified: bool) -> None:
+    """Tell of a proven gap above `tol`."""
+    certificate = run.certificate
+    if not verified or certificate is None or certificate.gap <= run.tol:
+        return
+    warnings.warn(
+        f"{type(estimator).__name__} stopped after {run.passes} passes at a relative gap of "
+        f"{certificate.gap:.2g}, above tol={run.tol:g}: {certificate}. Allow more passes or accept "
+        "a larger tol.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

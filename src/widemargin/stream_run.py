@@ -1,0 +1,286 @@
+"""Learning from a stream: the only loop over chunks. It makes the certificate and the history.
+
+    scope "cache"   primal and dual of the problem whose examples are kept: known at any time
+    scope "data"    of all data seen: after a pass at fixed weights (`verify`)
+
+The dual value of a learner is a lower bound for all data it has seen, whatever it has forgotten;
+the primal of kept examples says nothing about the others. So "cache" is a diagnosis, and only
+"data" is a certificate.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .geometry import Geometry
+from .history import COLUMNS, History
+from .layouts import BoxRows, ClassRows
+from .run import Certificate, relative_gap
+from .streams import Chunk, Stream
+from .streams.fingerprint import Fingerprint
+
+#: What the history of a stream has besides the usual columns.
+STREAM_COLUMNS = ("rows", "progressive_loss", "kept", "cache_bytes", "memory")
+#: Seconds between two rows of the history, at first; doubled whenever there are too many.
+PAUSE, MOST_RECORDS = 0.05, 2000
+
+
+@dataclass
+class StreamProgress:
+    """Where a streaming fit stands."""
+
+    phase: str  # "pass" or "verify"
+    passes: float  # whole passes over the data so far; fractions where its size is known
+    rows: int  # examples read in this pass
+    seconds: float
+    primal: float
+    dual: float
+    gap: float
+    scope: str
+    progressive_loss: float
+    kept: int
+    cache_bytes: int
+    memory: int
+    n_rows: int | None  # examples in a pass, once known
+
+
+def memory_in_use() -> int:
+    """Resident memory of this process in bytes."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux: the largest so far, where it is known
+        try:
+            import resource
+        except ImportError:
+            return 0
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else 1024 * peak
+
+
+@contextmanager
+def soft_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C sets a flag that is looked at between chunks; a second Ctrl-C acts at once."""
+    pressed = [False]
+
+    def handle(number, frame):
+        if pressed[0]:
+            raise KeyboardInterrupt
+        pressed[0] = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield lambda: pressed[0]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class StreamRun:
+    """A learner, what it has seen, and the books.
+
+    Parameters
+    ----------
+    solver : a streaming solver
+    geometry : Geometry or callable
+        The regulariser of so many weights.
+    rng : numpy Generator
+    encode : callable
+        Makes an oracle of a chunk, or says what is wrong with it.
+    tol : float
+    """
+
+    def __init__(self, solver, make_geometry, rng, encode, tol: float):
+        self.solver, self.make_geometry, self.rng = solver, make_geometry, rng
+        self.encode, self.tol = encode, tol
+        self.learner: Any = None
+        self.geometry: Geometry | None = None
+        self.fingerprint = Fingerprint()  # of the data learnt from
+        self.history = History({name: np.empty(0) for name in (*COLUMNS, *STREAM_COLUMNS)})
+        self.rows = 0  # examples learnt from so far in this pass
+        self.passes = 0  # whole passes
+        self.n_rows: int | None = None  # examples in a pass, once known
+        self.n_calls = 0  # visits of passes at fixed weights
+        self.seconds = 0.0  # of earlier calls
+        self.certificate: Certificate | None = None
+        self.on_progress: Callable[[StreamProgress], Any] | None = None
+        self.stopped = False
+        self._began: float | None = None
+        self._recorded, self._pause = -np.inf, PAUSE
+
+    # -------------------------------------------------------------- time and books
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The clock runs."""
+        self._began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds = self.elapsed
+            self._began = None
+
+    @property
+    def elapsed(self) -> float:
+        now = 0.0 if self._began is None else time.perf_counter() - self._began
+        return self.seconds + now
+
+    @property
+    def scale(self) -> float:
+        return max(1.0, float(self.rows))
+
+    def cache_certificate(self) -> Certificate:
+        """Bounds of the problem of the kept examples."""
+        self.learner.settle_primal()
+        primal, dual = self.learner.cached_primal, self.learner.dual
+        return Certificate(primal, dual, max(0.0, relative_gap(primal, dual, 1.0)), "cache")
+
+    def record(self, phase: str = "pass", force: bool = False) -> None:
+        """A row of the history, not too often; and whoever watches is told."""
+        now = self.elapsed
+        if not force and now - self._recorded < self._pause:
+            return
+        self._recorded = now
+        known = self.certificate if self.certificate is not None else self.cache_certificate()
+        seen = self.rows / self.n_rows if self.n_rows else float(self.rows > 0)
+        progress = StreamProgress(
+            phase,
+            self.passes + (seen if self.rows else 0.0),
+            self.rows,
+            now,
+            known.primal,
+            known.dual,
+            known.gap,
+            known.scope,
+            self.learner.progressive.recent,
+            self.learner.n_kept,
+            self.learner.n_bytes,
+            memory_in_use(),
+            self.n_rows,
+        )
+        self.history.append(
+            seconds=now,
+            passes=progress.passes,
+            oracle_calls=self.learner.n_visits + self.n_calls,
+            primal=known.primal,
+            dual=known.dual,
+            gap=known.gap,
+            exact=float(known.scope == "data"),
+            rows=self.rows,
+            progressive_loss=progress.progressive_loss,
+            kept=progress.kept,
+            cache_bytes=progress.cache_bytes,
+            memory=progress.memory,
+        )
+        if len(self.history) > MOST_RECORDS:
+            self.history.thin()
+            self._pause *= 2
+        if self.on_progress is not None:
+            self.on_progress(progress)
+
+    # -------------------------------------------------------------- learning
+
+    def absorb(self, chunk: Chunk) -> None:
+        """Learn from a chunk."""
+        oracle = self.encode(chunk)
+        if self.learner is None:
+            self.geometry = self.make_geometry(oracle.n_features)
+            self.learner = self.solver.learner(oracle, self.geometry, self.rng)
+        if self.passes == 0:
+            add_examples(self.fingerprint, oracle)
+        self.certificate = None
+        self.learner.absorb(oracle, chunk.row)
+        self.rows = chunk.row + chunk.size
+
+    def tidy(self, n_new: int) -> None:
+        """The caller may use the weights now."""
+        tidy = getattr(self.learner, "tidy", None)
+        if tidy is not None:
+            tidy(n_new)
+
+    def end_pass(self) -> None:
+        """The stream is at its end."""
+        if self.learner is None:
+            raise ValueError("The stream has no examples.")
+        self.learner.end_pass(self.tol)
+        self.n_rows = self.rows
+        self.passes += 1
+        self.rows = 0
+        self.record(force=True)
+
+    def verify(self, stream: Stream, look_up: Callable[[], None] = lambda: None) -> Certificate:
+        """One pass at fixed weights over the data learnt from: a true certificate.
+
+        `look_up` is called between chunks and may raise.
+        """
+        hinges, found = hinges_of(stream, self.encode, self.learner.w, look_up)
+        check_same(self.fingerprint, found, stream.name)
+        self.n_calls += found.count
+        self.certificate = certified(
+            self.make_geometry(self.learner.w.size), self.learner.w, hinges, self.learner.dual
+        )
+        return self.certificate
+
+
+def certified(geometry: Geometry, w: np.ndarray, hinges: float, dual: float) -> Certificate:
+    """The certificate of weights with a known sum of hinges over all data."""
+    primal = geometry.value(w) + hinges
+    gap = relative_gap(primal, dual, 1.0)
+    if gap < -1e-6:
+        raise ArithmeticError(
+            f"The lower bound {dual} exceeds the objective {primal}: this is not the data that the "
+            "model was trained on, or the solver is wrong."
+        )
+    return Certificate(primal, dual, max(0.0, gap), "data")
+
+
+def hinges_of(stream: Stream, encode, w: np.ndarray, look_up=lambda: None):
+    """(sum of C_i hinge_i at w, fingerprint) of all examples of a stream."""
+    total, found = 0.0, Fingerprint()
+    for chunk in stream.chunks():
+        look_up()
+        oracle = encode(chunk)
+        add_examples(found, oracle)
+        if oracle.n_features > w.size:
+            raise ValueError(
+                f"{chunk.source}: it has {oracle.n_features} weights' worth of features, the model "
+                f"{w.size}: this is not the data that the model was trained on."
+            )
+        total += oracle.measure(w)
+    return total, found
+
+
+def add_examples(fingerprint: Fingerprint, oracle) -> None:
+    """The examples of an oracle."""
+    data = getattr(oracle, "data", None)
+    if isinstance(data, BoxRows | ClassRows):
+        fingerprint.add_rows(data.rows, data[1], oracle.weights)
+    else:
+        weights = None if np.all(oracle.cost == oracle.cost[0]) else oracle.cost
+        fingerprint.add_objects(oracle.X, oracle.Y, weights)
+
+
+def check_same(trained: Fingerprint, found: Fingerprint, name: str) -> None:
+    """Refuse other data."""
+    if trained == found:
+        return
+    if trained.count != found.count:
+        difference = f"it has {found.count} examples, the training data had {trained.count}"
+    else:
+        difference = "as many examples, but other values, labels or weights"
+    raise ValueError(
+        f"{name} is not the data that the model was trained on ({difference}); a certificate "
+        "would be meaningless."
+    )
