@@ -1,1 +1,1 @@
-"""Programs to run: `python -m widemargin.cli.demo`."""
+"""Programs to run: the command `widemargin`, and `python -m widemargin.cli.demo`."""

@@ -1,24 +1,29 @@
-"""One self-contained HTML page: text, tables and pictures, for any screen, light and dark."""
+"""One self-contained HTML page: text, tables, charts and pictures; any screen, light and dark."""
 
 from __future__ import annotations
 
 import base64
 import io
+import os
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..displays import import_pyplot
+from ..streams.files import replacing
+from .charts import CHART_STYLE
 
 #: Colours of text and lines, and of the paper, in pictures for light and for dark pages.
 THEMES = {"light": ("#1f2328", "white"), "dark": ("#d7dce2", "none")}
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fbfbfa; --card: #ffffff; --ink: #1f2328;
-  --quiet: #5b636d; --line: #e3e5e8; --accent: #0072b2; }
+  --quiet: #5b636d; --line: #e3e5e8; --accent: #0072b2;
+  --c0: #0072b2; --c1: #d55e00; --c2: #00825f; --c3: #9b4f88; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --card: #1b1f24; --ink: #d7dce2;
-  --quiet: #98a1ab; --line: #2c3239; --accent: #56b4e9; } }
+  --quiet: #98a1ab; --line: #2c3239; --accent: #56b4e9;
+  --c0: #56b4e9; --c1: #f0883e; --c2: #3fc79a; --c3: #d79ac6; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -44,8 +49,12 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .45rem .65rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--quiet); font-weight: 600; font-size: .85rem; }
+@media (max-width: 30rem) { th, td { padding: .4rem .4rem; font-size: .88rem; } }
 tbody tr { border-top: 1px solid var(--line); }
 code, pre { font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+.wide td:last-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.wide td:first-child { color: var(--quiet); }
+td.share { background: color-mix(in srgb, var(--accent) calc(var(--share) * 55%), transparent); }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .8rem 1rem; overflow-x: auto; }
 """
@@ -57,7 +66,7 @@ class Report:
     Parameters
     ----------
     title, lead : str
-    folder : Path
+    folder : Path, optional
         Where the page and its pictures go.
 
     Examples
@@ -70,8 +79,8 @@ class Report:
     'report.html'
     """
 
-    def __init__(self, title: str, lead: str, folder: Path):
-        self.title, self.folder = title, folder
+    def __init__(self, title: str, lead: str, folder: Path | None = None):
+        self.title, self.folder = title, folder or Path()
         self.parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(lead)}</p>"]
 
     def section(self, title: str) -> None:
@@ -86,10 +95,16 @@ class Report:
         """Add source code."""
         self.parts.append(f"<pre>{escape(text)}</pre>")
 
-    def tiles(self, numbers: dict[str, str]) -> None:
-        """Add large numbers: label -> value."""
+    def tiles(self, numbers: dict[str, str], exact: dict[str, tuple[str, float]] | None = None):
+        """Add large numbers: label -> text; `exact`: label -> (name, the whole number)."""
+        known = exact or {}
+        data = {
+            label: f' data-name="{escape(name)}" data-value="{number!r}"'
+            for label, (name, number) in known.items()
+        }
         tiles = (
-            f'<div class="tile"><b>{escape(value)}</b><span>{escape(label)}</span></div>'
+            f'<div class="tile"{data.get(label, "")}><b>{escape(value)}</b>'
+            f"<span>{escape(label)}</span></div>"
             for label, value in numbers.items()
         )
         self.parts.append(f'<div class="tiles">{"".join(tiles)}</div>')
@@ -103,6 +118,33 @@ class Report:
         table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
         self.parts.append(f'<div class="table">{table}</div>')
 
+    def facts(self, facts: dict[str, Any]) -> None:
+        """Add a table of names and texts, without a head; long texts are wrapped."""
+        body = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(str(text))}</td></tr>"
+            for name, text in facts.items()
+        )
+        table = f'<table class="wide"><tbody>{body}</tbody></table>'
+        self.parts.append(f'<div class="table">{table}</div>')
+
+    def counts(self, labels: Sequence[str], table: Sequence[Sequence[int]]) -> None:
+        """Add a table of true (down) and predicted (across) classes, shaded by shares of rows."""
+        top = "".join(f"<th>{escape(label)}</th>" for label in labels)
+        rows = []
+        for label, row in zip(labels, table, strict=True):
+            total = max(1, sum(row))
+            cells = (
+                f'<td class="share" style="--share:{count / total:.4f}">{count:,}</td>'
+                for count in row
+            )
+            rows.append(f"<tr><th>{escape(label)}</th>{''.join(cells)}</tr>")
+        table_text = f"<thead><tr><th></th>{top}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        self.parts.append(f'<div class="table"><table>{table_text}</table></div>')
+
+    def charts(self, *charts: str) -> None:
+        """Add charts of `charts.py`, side by side where there is room."""
+        self.parts.append(f'<div class="charts">{"".join(charts)}</div>')
+
     def picture(self, name: str, draw: Callable[[], Any], caption: str) -> None:
         """Draw twice, for light and for dark pages; the light one is also written as a file."""
         light, dark = rendered(draw, *THEMES["light"]), rendered(draw, *THEMES["dark"])
@@ -114,16 +156,18 @@ class Report:
             f"</picture></div><figcaption>{escape(caption)}</figcaption></figure>"
         )
 
-    def write(self) -> Path:
-        """Write `report.html`."""
-        path = self.folder / "report.html"
+    def write(self, path: str | Path | None = None) -> Path:
+        """Write the page, whole or not at all; `report.html` in the folder by default."""
+        path = self.folder / "report.html" if path is None else Path(path)
         head = (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self.title)}</title><style>{STYLE}</style></head>"
+            f"<title>{escape(self.title)}</title><style>{STYLE}{CHART_STYLE}</style></head>"
         )
         body = "\n".join(self.parts)
-        path.write_text(f"{head}<body><main>\n{body}\n</main></body></html>\n", encoding="utf-8")
+        text = f"{head}<body><main>\n{body}\n</main></body></html>\n"
+        with replacing(os.path.realpath(path)) as file:
+            file.write(text.encode())
         return path
 
 

@@ -1,0 +1,131 @@
+"""`widemargin predict`, `evaluate` and `verify`: a model applied to data."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ..persistence import load
+from ..streams import Prefetched
+from ..streams.files import replacing
+from .errors import CommandError
+from .reading import Watched, check_output, model_options, naming, open_arrow, open_data
+from .scores import evaluated, inputs_of
+from .words import certificate_words, label_text, plain_json, score_text
+
+
+def load_model(path: str) -> Any:
+    """A model that was trained on rows of numbers."""
+    model = load(path)
+    if not hasattr(model, "fit_stream"):
+        raise CommandError(f"{path}: a {type(model).__name__} needs its problem, which is code")
+    return model
+
+
+def data_of(args: Any, model: Any, **more: Any) -> Watched:
+    """The data, read as that of the model was."""
+    options = model_options(args, model) | more
+    ignores = getattr(args, "ignore_new_features", False)
+    is_hashed = (options.get("hash_bits") or args.hash_bits) is not None
+    if not ignores and not is_hashed:
+        options["n_features"] = int(model.n_features_in_)
+    stream = open_data(args, args.data, **options)
+    check_columns(args, model, stream, ignores)
+    return stream
+
+
+def check_columns(args: Any, model: Any, stream: Watched, ignores: bool) -> None:
+    """Columns with names are taken in the order of the model, whatever theirs is."""
+    known = getattr(model, "feature_names_in_", None)
+    names = getattr(stream.stream, "feature_names", None)
+    if known is None or names is None or list(known) == names:
+        return
+    for name in known:
+        if name not in names:
+            raise CommandError(f"{stream.name}: there is no column {name!r}, which the model needs")
+    for name in names:
+        if name not in known and not ignores:
+            raise CommandError(f"{stream.name}: the model does not know the column {name!r}")
+    source = args.data[0] if len(args.data) == 1 else args.data
+    stream.stream = open_arrow(args, source, [str(name) for name in known])
+
+
+def predict(args: Any) -> int:
+    """The command."""
+    model = load_model(args.model)
+    if args.output:
+        check_output(args.output, inputs=[args.model, *args.data])
+    kind = {"labels": "lists" if args.unlabelled else args.labels}
+    stream: Any = data_of(args, model, **kind)
+    if stream.repeatable:
+        stream = Prefetched(stream)
+    with target(args.output) as write:
+        for chunk in stream.chunks():
+            X = inputs_of(model, chunk, args.ignore_new_features)
+            write(prediction_lines(args, model, X))
+    return 0
+
+
+@contextlib.contextmanager
+def target(path: str | None) -> Iterator[Any]:
+    """A function that writes text at once: to stdout, or to a file that appears when it is whole.
+
+    A pipe is flushed after every chunk, so that `tail -f | widemargin predict` answers.
+    """
+    if path is None:
+
+        def write(text: str) -> None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+        yield write
+        return
+    with naming(path), replacing(os.path.realpath(path)) as file:
+        yield lambda text: file.write(text.encode())
+
+
+def prediction_lines(args: Any, model: Any, X: Any) -> str:
+    """A line for each row."""
+    if args.scores and hasattr(model, "decision_function"):
+        scores = model.decision_function(X)
+        rows = scores.tolist() if scores.ndim == 2 else [[score] for score in scores.tolist()]
+        return "".join("\t".join(map(repr, row)) + "\n" for row in rows)
+    if not hasattr(model, "classes_"):
+        return "".join(f"{value!r}\n" for value in model.predict(X).tolist())
+    texts = np.array([label_text(label) for label in model.classes_], dtype=object)
+    chosen = np.searchsorted(model.classes_, model.predict(X))
+    return "".join(f"{text}\n" for text in texts[chosen])
+
+
+def evaluate(args: Any) -> int:
+    """The command."""
+    model = load_model(args.model)
+    stream: Any = data_of(args, model)
+    result = evaluated(model, Prefetched(stream), args.ignore_new_features)
+    result |= {"model": args.model, "data": stream.name}
+    print(json.dumps(plain_json(result)) if args.json else score_text(result), flush=True)
+    return 0
+
+
+def verify(args: Any) -> int:
+    """The command."""
+    if args.output:
+        check_output(args.output)
+    model = load_model(args.model)
+    stream = data_of(args, model)
+    certificate = model.verify(Prefetched(stream))
+    if args.output:
+        with naming(args.output):
+            model.save(args.output)
+    if args.json:
+        print(json.dumps(plain_json(asdict(certificate))), flush=True)
+    else:
+        print(certificate_words(certificate), flush=True)
+    return 0

@@ -1,0 +1,216 @@
+"""The arguments of `widemargin`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from .. import __version__
+from .errors import UsageError
+
+EXIT_CODES = "exit codes: 0 done; 1 bad data, model or file; 2 wrong usage; 130 interrupted"
+SOLVERS = (
+    "auto",
+    "streaming_dual",
+    "out_of_core",
+    "dual_coordinate",
+    "proximal_newton",
+    "one_slack",
+    "n_slack",
+    "block_frank_wolfe",
+)
+DATA = "files, a folder of files, or - for standard input"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def number(kind: Any, low: float, strict: bool = False, high: float = float("inf")) -> Any:
+    """A type of argument: a number in a range."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        if not low <= value <= high or (strict and value == low) or value == float("inf"):
+            above = f"above {low:g}" if strict else f"{low:g} or more"
+            below = "" if high == float("inf") else f", {high:g} at most"
+            raise argparse.ArgumentTypeError(f"{text} is out of range: {above}{below}")
+        return value
+
+    return parse
+
+
+def passes(text: str) -> int | str:
+    """A number of passes, or "auto"."""
+    return text if text == "auto" else number(int, 1)(text)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; `args.run` names the function that carries one out."""
+    parser = Parser(
+        prog="widemargin",
+        description="Max-margin models from files larger than memory, each with a certificate: "
+        "how far it is from the optimum at most.",
+        epilog=f"{EXIT_CODES}. Results go to standard output, everything else to standard error.",
+    )
+    parser.add_argument("--version", action="version", version=f"widemargin {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (
+        add_train,
+        add_predict,
+        add_evaluate,
+        add_verify,
+        add_info,
+        add_report,
+        add_convert,
+        add_demo,
+    ):
+        add(commands)
+    return parser
+
+
+def new_command(commands: Any, name: str, text: str, run: str) -> argparse.ArgumentParser:
+    """A command and the function `module:function` behind it."""
+    parser = commands.add_parser(name, help=text, description=text, epilog=EXIT_CODES)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How data is read."""
+    group = parser.add_argument_group("reading")
+    group.add_argument("--format", choices=("auto", "svmlight", "arrow"), default="auto")
+    base = group.add_mutually_exclusive_group()
+    zero = "the first feature has the index 0 (default: found out when training)"
+    base.add_argument("--zero-based", action="store_true", default=None, help=zero)
+    base.add_argument("--one-based", dest="zero_based", action="store_false", help="... 1")
+    kinds = ("auto", "number", "text")
+    group.add_argument("--labels", choices=kinds, default="auto", help="what labels are")
+    column = "column of the labels in Parquet and Arrow files"
+    group.add_argument("--label-column", default="label", metavar="NAME", help=column)
+    bits = "hash names of features into 2 ** BITS columns"
+    group.add_argument("--hash-bits", type=number(int, 1, high=30), metavar="BITS", help=bits)
+    skip = "leave out lines that cannot be read, and count them"
+    group.add_argument("--skip-bad-lines", action="store_true", help=skip)
+    group.add_argument("--bad-lines", metavar="PATH", help="write them there (implies skipping)")
+
+
+def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
+    """--json and --quiet."""
+    if json:
+        parser.add_argument("--json", action="store_true", help="the result as one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="only errors on standard error")
+
+
+def add_train(commands: Any) -> None:
+    parser = new_command(commands, "train", "learn a model from data", "train:train")
+    parser.add_argument("task", choices=("classify", "regress"))
+    parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="the file to write")
+    group = parser.add_argument_group("model")
+    group.add_argument("--C", type=number(float, 0, True), default=1.0, help="weight of the hinges")
+    loss = "zero_one; or a file: a JSON or CSV cost matrix, or a JSON map of child to parent"
+    group.add_argument("--loss", default="zero_one", help=loss)
+    group.add_argument("--classes", metavar="a,b,c", help="all classes (a pipe may need it)")
+    group.add_argument("--class-weight", metavar="a=2,b=1", help="factors of C by class")
+    group.add_argument("--epsilon", type=number(float, 0), help="errors that cost nothing: regress")
+    group.add_argument("--no-intercept", action="store_true")
+    group.add_argument("--intercept-scaling", type=number(float, 0, True), default=1.0, metavar="S")
+    columns = "number of features; a larger index is an error"
+    group.add_argument("--features", type=number(int, 1), metavar="N", help=columns)
+    group.add_argument("--feature-names", metavar="FILE", help="one name a line")
+    group = parser.add_argument_group("learning")
+    tol = "relative gap to reach (default 0.001)"
+    group.add_argument("--tol", type=number(float, 0, True), default=1e-3, help=tol)
+    many = 'passes at most, or "auto": until the gap is proven (default: auto; 1 for a pipe)'
+    group.add_argument("--passes", type=passes, metavar="N", help=many)
+    how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
+    group.add_argument("--solver", choices=SOLVERS, default="auto", metavar="NAME", help=how)
+    limit = "megabytes for data and what is kept of it (default 512)"
+    group.add_argument("--memory", type=number(float, 1), default=512.0, metavar="MB", help=limit)
+    group.add_argument("--seed", type=number(int, 0, high=2**32 - 1), default=0)
+    check = "prove the gap by one more pass at fixed weights (default: unless --passes 1)"
+    group.add_argument("--verify", action=argparse.BooleanOptionalAction, help=check)
+    group.add_argument("--checkpoint", metavar="PATH", help="a folder to go on from after a crash")
+    pause = number(float, 0)
+    group.add_argument("--checkpoint-seconds", type=pause, default=60.0, metavar="S")
+    group.add_argument("--resume", action="store_true", help="go on from the checkpoint, if any")
+    group = parser.add_argument_group("afterwards")
+    held = "held-out data, to measure the error on"
+    group.add_argument("--validation", metavar="FILE", action="append", help=held)
+    page = "write an HTML report (default: MODEL.html)"
+    group.add_argument("--report", nargs="?", const="", metavar="PATH", help=page)
+    add_reading(parser)
+    add_output(parser)
+
+
+def add_applied(commands: Any, name: str, text: str, run: str) -> argparse.ArgumentParser:
+    """A command that applies a model to data."""
+    parser = new_command(commands, name, text, run)
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
+    add_reading(parser)
+    return parser
+
+
+def add_predict(commands: Any) -> None:
+    parser = add_applied(commands, "predict", "predictions, one a line", "apply:predict")
+    parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output")
+    parser.add_argument("--scores", action="store_true", help="decision values, not labels")
+    parser.add_argument("--unlabelled", action="store_true", help="the lines have no labels")
+    new = "leave out features that the model does not know"
+    parser.add_argument("--ignore-new-features", action="store_true", help=new)
+    add_output(parser, json=False)
+
+
+def add_evaluate(commands: Any) -> None:
+    text = "error, mean loss and confusions of a model on data"
+    parser = add_applied(commands, "evaluate", text, "apply:evaluate")
+    new = "leave out features that the model does not know"
+    parser.add_argument("--ignore-new-features", action="store_true", help=new)
+    add_output(parser)
+
+
+def add_verify(commands: Any) -> None:
+    text = "prove the gap of a model: one pass over the data it was trained on"
+    parser = add_applied(commands, "verify", text, "apply:verify")
+    back = "write the model with its new certificate"
+    parser.add_argument("-o", "--output", metavar="MODEL", help=back)
+    add_output(parser)
+
+
+def add_info(commands: Any) -> None:
+    parser = new_command(commands, "info", "what a model is", "info:info")
+    parser.add_argument("model", metavar="MODEL")
+    top = "largest weights to show (default 10)"
+    parser.add_argument("--top", type=number(int, 0), default=10, metavar="N", help=top)
+    add_output(parser)
+
+
+def add_report(commands: Any) -> None:
+    parser = new_command(commands, "report", "an HTML page about a model or a run", "page:report")
+    parser.add_argument("model", metavar="MODEL|RUN", help="a model, or a folder of checkpoints")
+    parser.add_argument("-o", "--output", required=True, metavar="PAGE")
+    add_output(parser, json=False)
+
+
+def add_convert(commands: Any) -> None:
+    text = "svmlight to Parquet or Arrow and back; the format of OUT goes by its ending"
+    parser = new_command(commands, "convert", text, "convert:convert")
+    parser.add_argument("data", nargs="+", metavar="IN", help=DATA)
+    parser.add_argument("output", metavar="OUT", help="- for svmlight on standard output")
+    base = "write svmlight with the first feature as 0, not 1"
+    parser.add_argument("--to-zero-based", action="store_true", help=base)
+    add_reading(parser)
+    add_output(parser, json=False)
+
+
+def add_demo(commands: Any) -> None:
+    parser = new_command(commands, "demo", "a small task from start to pictures", "convert:demo")
+    parser.add_argument("--output", default="demo-output", metavar="FOLDER")

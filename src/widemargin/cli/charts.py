@@ -1,0 +1,253 @@
+"""Small line charts as SVG text: no library, colours by the style of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+import numpy as np
+
+WIDTH, HEIGHT = 420, 270
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 42
+#: Points of a line at most.
+MOST_POINTS = 400
+
+CHART_STYLE = """
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr));
+  gap: .75rem; margin: 1rem 0; }
+.chart { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
+  padding: .7rem .7rem .4rem; min-width: 0; display: flex; flex-direction: column;
+  justify-content: space-between; }
+.chart svg { display: block; width: 100%; height: auto; font-size: 12px; }
+.chart text { fill: var(--quiet); font-variant-numeric: tabular-nums; }
+.chart path { fill: none; stroke: var(--ink); stroke-width: 1.8; stroke-linejoin: round; }
+.chart path.grid { stroke: var(--line); stroke-width: 1; }
+.chart path.axis { stroke: var(--quiet); stroke-width: 1; }
+.chart path.mark { stroke: var(--quiet); stroke-width: 1; stroke-dasharray: 2 3; }
+.chart circle { fill: var(--ink); stroke: var(--card); }
+.chart .c0 { --ink: var(--c0); } .chart .c1 { --ink: var(--c1); }
+.chart .c2 { --ink: var(--c2); } .chart .c3 { --ink: var(--c3); }
+.chart path.dashed { stroke-dasharray: 5 3; }
+.chart path.dots { stroke-width: 1; opacity: .5; }
+.key { display: flex; flex-wrap: wrap; gap: .1rem .9rem; font-size: .85rem;
+  padding: 0 .3rem .2rem; }
+.key b { flex-basis: 100%; font-size: .95rem; }
+.key span { color: var(--quiet); }
+.key i { display: inline-block; width: 1.1rem; margin-right: .35rem; vertical-align: .22em;
+  border-top: 2.5px solid var(--ink); }
+.key i.dashed { border-top-style: dashed; }
+.key i.dots { width: .5rem; height: .5rem; border: 0; border-radius: 50%; vertical-align: .02em;
+  background: var(--ink); }
+@media (max-width: 30rem) { .chart svg { font-size: 14px; } }
+"""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, or some dots."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    colour: int = 0
+    kind: str = "line"  # or "dashed"; "dots" with a thin line between them
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From numbers to pixels."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    is_log: bool = False
+
+    def at(self, values: np.ndarray) -> np.ndarray:
+        """Pixels of values."""
+        low, high = self.low, self.high
+        if self.is_log:
+            values, low, high = np.log(np.maximum(values, 1e-300)), math.log(low), math.log(high)
+        return self.begin + (values - low) / (high - low) * (self.end - self.begin)
+
+    def ticks(self) -> list[float]:
+        """Round numbers inside."""
+        return log_ticks(self.low, self.high) if self.is_log else round_ticks(self.low, self.high)
+
+
+def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten.
+
+    Examples
+    --------
+    >>> round_ticks(0.0, 10.0), round_ticks(99.2, 101.0)
+    ([0.0, 2.0, 4.0, 6.0, 8.0, 10.0], [99.5, 100.0, 100.5, 101.0])
+    """
+    size = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(s * size for s in (1, 2, 5, 10, 20) if (high - low) / (s * size) < most)
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Powers of ten, or of a hundred and so on.
+
+    Examples
+    --------
+    >>> log_ticks(0.002, 1.0)
+    [0.01, 0.1, 1.0]
+    """
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    step = max(1, -(-(last - first + 1) // most))
+    return [10.0**k for k in range(last, first - 1, -step)][::-1]
+
+
+def tick_text(value: float) -> str:
+    """A short number.
+
+    Examples
+    --------
+    >>> tick_text(0.5), tick_text(20000.0), tick_text(2.5e6), tick_text(0.0)
+    ('0.5', '20k', '2.5M', '0')
+    """
+    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= factor:
+            return f"{value / (1e3 if unit == 'k' else factor):g}{unit}"
+    return f"{value:g}"
+
+
+def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finite points, not too many, the last one included."""
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) <= MOST_POINTS:
+        return x, y
+    chosen = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
+    return x[chosen], y[chosen]
+
+
+def chart(
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    *,
+    is_log: bool = False,
+    percent: bool = False,
+    limits: tuple[float, float] | None = None,
+    mark: tuple[float, str] | None = None,
+) -> str:
+    """A chart with its legend, or a sentence where there is nothing to draw.
+
+    Parameters
+    ----------
+    series : sequence of Series
+    x_label, y_label : str
+    is_log : bool
+        Logarithmic heights; those that are not positive are left out.
+    percent : bool
+        Heights are shares.
+    limits : pair of float, optional
+        Heights to show.
+    mark : (height, text), optional
+        A horizontal line.
+    """
+    shown = []
+    for one in series:
+        y = np.where(one.y > 0, one.y, np.nan) if is_log else one.y
+        x, y = thinned(np.asarray(one.x, float), np.asarray(y, float))
+        if len(x):
+            shown.append(replace(one, x=x, y=y))
+    if not shown:
+        return '<p class="quiet">Nothing was recorded.</p>'
+    last = max(float(one.x.max()) for one in shown)
+    across = Axis(0.0, last if last > 0 else 1.0, LEFT, WIDTH - RIGHT)
+    heights = [one.y for one in shown] + ([np.array([mark[0]])] if mark else [])
+    up = axis_of(heights, HEIGHT - BOTTOM, TOP, is_log, limits)
+    parts = [grid(across, up, x_label, percent)]
+    if mark:
+        parts.append(marked(up, *mark))
+    parts += [drawn(one, across, up) for one in shown]
+    title = f"{y_label} against {x_label}: {', '.join(one.name for one in shown)}"
+    key = "".join(
+        f'<span><i class="c{one.colour} {one.kind}"></i>{escape(one.name)}</span>' for one in shown
+    )
+    return (
+        f'<div class="chart"><div class="key"><b>{escape(y_label)}</b>{key}</div>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg></div>"
+    )
+
+
+def axis_of(
+    columns: list[np.ndarray],
+    begin: float,
+    end: float,
+    is_log: bool = False,
+    limits: tuple[float, float] | None = None,
+) -> Axis:
+    """An axis around all values."""
+    every = np.concatenate(columns)
+    low, high = limits or (float(every.min()), float(every.max()))
+    if is_log:
+        low, high = low / 1.3, high * 1.3
+        if high < 10 * low:
+            low, high = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high))
+    elif low >= 0 and low < 0.5 * high:
+        low, high = 0.0, 1.05 * high
+    elif high - low < 1e-9 * max(abs(high), abs(low), 1e-9):
+        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+    else:
+        low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
+    if not high > low:
+        high = low + 1.0
+    return Axis(low, high, begin, end, is_log)
+
+
+def grid(across: Axis, up: Axis, x_label: str, percent: bool) -> str:
+    """Lines, ticks and labels."""
+    parts = []
+    for value, y in zip(up.ticks(), up.at(np.array(up.ticks())).tolist(), strict=True):
+        text = f"{100 * value:g} %" if percent else tick_text(value)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    base = HEIGHT - BOTTOM
+    for value, x in zip(across.ticks(), across.at(np.array(across.ticks())).tolist(), strict=True):
+        parts.append(f'<path class="grid" d="M{x:.1f} {base}v4"/>')
+        text = tick_text(value)
+        parts.append(f'<text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{text}</text>')
+    parts.append(f'<path class="axis" d="M{LEFT} {base}H{WIDTH - RIGHT}"/>')
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(
+        f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'
+    )
+    return "".join(parts)
+
+
+def marked(up: Axis, value: float, text: str) -> str:
+    """A horizontal line and what it means."""
+    y = float(up.at(np.array([value]))[0])
+    return (
+        f'<path class="mark" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+        f'<text x="{LEFT + 4}" y="{y - 5:.1f}">{escape(text)}</text>'
+    )
+
+
+def drawn(one: Series, across: Axis, up: Axis) -> str:
+    """A line that stops at the border of the chart; or dots, joined, where they are inside."""
+    low, high = min(up.begin, up.end), max(up.begin, up.end)
+    xs, heights = across.at(one.x).tolist(), up.at(one.y)
+    ys = np.clip(heights, low, high).tolist()
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
+    line = f'<path class="c{one.colour} {one.kind}" d="M{path}"/>'
+    if one.kind != "dots" and len(xs) > 1:
+        return line
+    inside = (heights >= low - 1) & (heights <= high + 1)
+    dots = "".join(
+        f'<circle class="c{one.colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
+        f"<title>{escape(one.name)}: {value:.7g}</title></circle>"
+        for x, y, value, is_in in zip(xs, ys, one.y.tolist(), inside, strict=True)
+        if is_in
+    )
+    return line + dots

@@ -1,0 +1,60 @@
+"""`widemargin convert` and `widemargin demo`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..streams import Prefetched, write_svmlight
+from ..streams.opening import ARROW_ENDINGS
+from ..streams.svmlight_writer import written
+from .errors import NEEDS_ARROW, CommandError
+from .reading import check_output, naming, open_data
+
+
+def convert(args: Any) -> int:
+    """The command."""
+    if args.output != "-":
+        check_output(args.output, inputs=args.data)
+    stream = open_data(args, args.data)
+    reader = Prefetched(stream)
+    if args.output == "-":
+        n_rows = print_rows(reader, 0 if args.to_zero_based else 1)
+    else:
+        with naming(args.output):
+            n_rows = write_rows(reader, args.output, args.to_zero_based)
+    if not args.quiet:
+        print(f"widemargin: {n_rows:,} rows in {args.output}", file=sys.stderr)
+    return 0
+
+
+def write_rows(stream: Any, path: str, zero_based: bool) -> int:
+    """A file whose format goes by its ending."""
+    if not path.lower().endswith(ARROW_ENDINGS):
+        return write_svmlight(stream, path, zero_based=zero_based)
+    try:
+        from ..streams.arrow import write_arrow
+
+        return write_arrow(stream, path)
+    except ImportError:
+        raise CommandError(f"{path}: {NEEDS_ARROW}") from None
+
+
+def print_rows(stream: Any, base: int) -> int:
+    """svmlight on stdout."""
+    n_rows = 0
+    for chunk in stream.chunks():
+        sys.stdout.write(written(chunk, base))
+        sys.stdout.flush()
+        n_rows += chunk.size
+    return n_rows
+
+
+def demo(args: Any) -> int:
+    """The command: the program of `make demo`."""
+    try:
+        from .demo import main
+    except ImportError as error:
+        raise CommandError(f"the demo needs {error.name}: pip install widemargin[plot]") from None
+    main(["--output", args.output])
+    return 0

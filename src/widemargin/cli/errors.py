@@ -1,0 +1,40 @@
+"""What the command line says when something is wrong."""
+
+from __future__ import annotations
+
+
+class CommandError(Exception):
+    """The command cannot be carried out: exit code 1."""
+
+
+class UsageError(Exception):
+    """The command was called wrongly: exit code 2."""
+
+
+NEEDS_ARROW = "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
+
+#: How the options of Python are called here.
+OPTIONS = {
+    "pass zero_based=True": "pass --zero-based",
+    "but zero_based=False": "but the first one is 1; pass --zero-based if it is 0",
+    "Declare all of them: classes=[...].": "Declare all of them: --classes a,b,c.",
+    "Pass classes=... where": "Pass --classes a,b,c where",
+    "hash_bits would take it": "--hash-bits would take it",
+    "solver='out_of_core'": "--solver out_of_core",
+    "memory=": "--memory ",
+    "resume it, or remove": "go on with --resume, or remove",
+    "is beyond n_features=": "is beyond the features of the model, ",
+}
+
+
+def as_message(error: BaseException) -> str:
+    """One line, in the words of the command line."""
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror if not error.filename else f"{error.filename}: {error.strerror}"
+    elif isinstance(error, MemoryError) and not str(error):
+        text = "there is not enough memory; --solver out_of_core needs least"
+    else:
+        text = str(error) or type(error).__name__
+    for python, shell in OPTIONS.items():
+        text = text.replace(python, shell)
+    return " ".join(text.split())

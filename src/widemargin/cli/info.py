@@ -1,0 +1,157 @@
+"""`widemargin info`: what a model is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from .apply import load_model
+from .words import (
+    aligned,
+    certificate_words,
+    clock,
+    label_text,
+    pass_words,
+    percent,
+    plain_json,
+    size,
+    solver_words,
+    stop_words,
+)
+
+TASKS = {"SVMClassifier": "classify", "SVMRegressor": "regress"}
+
+
+def info(args: Any) -> int:
+    """The command."""
+    model = load_model(args.model)
+    if args.json:
+        print(json.dumps(plain_json(described(model, args.top))), flush=True)
+    else:
+        print(info_text(model, args.top), flush=True)
+    return 0
+
+
+def described(model: Any, top: int) -> dict[str, Any]:
+    """Everything about a model as JSON."""
+    history, notes = model.history_, getattr(model, "training_", None) or {}
+    certificate = asdict(model.certificate_)
+    return {
+        "task": TASKS[type(model).__name__],
+        "solver": solver_words(model.solver_),
+        "parameters": parameters(model),
+        "certificate": certificate | {"words": certificate_words(model.certificate_)},
+        "stopped_by": model.stopped_by_,
+        "classes": [label.item() for label in getattr(model, "classes_", ())],
+        "features": int(model.n_features_in_),
+        "nonzero_weights": int(np.count_nonzero(model.coef_)),
+        "examples": getattr(model, "n_examples_seen_", None),
+        "progressive_loss": getattr(model, "progressive_loss_", None),
+        "passes": history.last("passes"),
+        "seconds": history.last("seconds"),
+        "largest_weights": largest_weights(model, top),
+        "fingerprint": str(model.fingerprint_) if hasattr(model, "fingerprint_") else None,
+        "training": notes,
+    }
+
+
+def parameters(model: Any) -> dict[str, Any]:
+    """Constructor parameters as texts and numbers, without those that are not set."""
+    found = {}
+    for name, value in model.get_params(deep=False).items():
+        if name == "solver":
+            value = value if isinstance(value, str) else solver_words(value)
+        elif name == "loss" and not isinstance(value, str):
+            value = f"costs of {len(model.classes_)} x {len(model.classes_)} classes"
+        elif name == "prior" and value is not None:
+            value = "given"
+        elif isinstance(value, np.ndarray):
+            value = f"array of shape {value.shape}"
+        if value is not None and value is not False:
+            found[name] = value
+    return found
+
+
+def feature_name(model: Any, column: int) -> str:
+    """How the data calls a column."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return str(names[column])
+    reading = (getattr(model, "training_", None) or {}).get("reading", {})
+    if reading.get("hash_bits") is not None:
+        return f"hash {column}"
+    return f"feature {column + (0 if reading.get('zero_based') else 1)}"
+
+
+def largest_weights(model: Any, top: int) -> list[dict[str, Any]]:
+    """For each output the weights that are largest in size."""
+    classes = getattr(model, "classes_", None)
+    found = []
+    for k, row in enumerate(model.coef_):
+        name = None
+        if classes is not None:
+            name = label_text(classes[1] if len(classes) == 2 else classes[k])
+        chosen = np.argsort(-np.abs(row), kind="stable")[:top]
+        weights = [
+            {"feature": feature_name(model, int(j)), "weight": float(row[j])}
+            for j in chosen
+            if row[j]
+        ]
+        found.append({"class": name, "intercept": float(model.intercept_[k]), "weights": weights})
+    return found
+
+
+def info_text(model: Any, top: int) -> str:
+    """For people."""
+    about = described(model, top)
+    classes = [label_text(label) for label in getattr(model, "classes_", ())]
+    more = f" and {len(classes) - 20} more" if len(classes) > 20 else ""
+    settings = ", ".join(f"{name}={value}" for name, value in about["parameters"].items())
+    rows = [
+        ["task", f"{about['task']} ({type(model).__name__})"],
+        ["solver", about["solver"]],
+        ["parameters", settings],
+        ["features", f"{about['features']:,}, {about['nonzero_weights']:,} weights not zero"],
+    ]
+    if classes:
+        rows.insert(1, ["classes", f"{len(classes)}: {', '.join(classes[:20])}{more}"])
+    rows += training_rows(model, about)
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:{width}s}  {text}" for name, text in rows]
+    lines += ["", certificate_words(model.certificate_)]
+    for output in about["largest_weights"] if top else []:
+        lines += ["", weights_title(output, len(classes))]
+        table = [[entry["feature"], f"{entry['weight']:+.6g}"] for entry in output["weights"]]
+        lines.append(aligned([*table, ["intercept", f"{output['intercept']:+.6g}"]]))
+    return "\n".join(lines)
+
+
+def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
+    """What is known of the training."""
+    rows, notes = [], about["training"]
+    data = notes.get("data")
+    if about["examples"] is not None:
+        name = f" of {data['name']}" if data else ""
+        name += f" ({size(data['bytes'])})" if data and data["bytes"] else ""
+        rows.append(["trained on", f"{about['examples']:,} examples{name}"])
+    effort = f"{pass_words(about['passes'])}, {clock(about['seconds'])}"
+    rows.append(["effort", f"{effort}; {stop_words(model.stopped_by_)}"])
+    if about["progressive_loss"] is not None:
+        rows.append(["progressive", f"mean loss {about['progressive_loss']:.6g} before learning"])
+    held = notes.get("evaluation")
+    if held:
+        key = "error" if "error" in held else "mae"
+        value = percent(held[key]) if key == "error" else f"{held[key]:.6g}"
+        rows.append([held["on"], f"{key} {value} on {held['name']}"])
+    return rows
+
+
+def weights_title(output: dict[str, Any], n_classes: int) -> str:
+    """Over the weights of an output."""
+    if output["class"] is None:
+        return "largest weights"
+    rival = " against the other" if n_classes == 2 else ""
+    return f"largest weights for class {output['class']}{rival}"

@@ -1,0 +1,71 @@
+"""The command `widemargin`: arguments, errors and exit codes. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+
+from .arguments import build_parser
+from .errors import CommandError, UsageError, as_message
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    widemargin 0.1.0
+    0
+    """
+    debug = os.environ.get("WIDEMARGIN_DEBUG", "") not in ("", "0")
+    try:
+        args = build_parser().parse_args(argv)
+        module, function = args.run.split(":")
+        with spoken_warnings(getattr(args, "quiet", False)):
+            code = getattr(import_module(f".{module}", __package__), function)(args)
+        sys.stdout.flush()
+    except SystemExit as leaving:  # argparse: --help, or wrong usage
+        return leaving.code if isinstance(leaving.code, int) else 2
+    except BrokenPipeError:  # whoever read our output has enough, as in `| head`
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 128 + signal.SIGINT
+    except UsageError as error:
+        say(f"error: {error}")
+        return 2
+    except Exception as error:  # one clean line, whatever it was
+        if debug:
+            raise
+        say(f"error: {as_message(error)}")
+        if not isinstance(error, (CommandError, ValueError, OSError, MemoryError)):
+            say("this looks like a bug; WIDEMARGIN_DEBUG=1 shows where it happened")
+        return 1
+    return int(code or 0)
+
+
+def say(text: str) -> None:
+    """A line on stderr."""
+    print(f"widemargin: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def spoken_warnings(quiet: bool) -> Iterator[None]:
+    """Warnings as lines of ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "default")
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""What the options of `widemargin train` mean."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from .. import SVMClassifier, SVMRegressor
+from ..losses import Taxonomy
+from .errors import CommandError, UsageError
+from .reading import check_output, whole_numbers
+
+STREAMING = ("streaming_dual", "out_of_core")
+#: What may be in a folder of checkpoints; nothing else is ever removed.
+CHECKPOINT_FILE = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
+
+
+def check_paths(args: Any) -> None:
+    """Everything that can be known to go wrong before data is read."""
+    check_output(args.output, inputs=args.data)
+    if args.report is not None:
+        args.report = args.report or f"{args.output}.html"
+        check_output(args.report, "report", args.data)
+    if args.bad_lines:
+        check_output(args.bad_lines, "file for bad lines", args.data)
+    if args.resume and not args.checkpoint:
+        raise UsageError("--resume needs --checkpoint PATH, the folder to go on from.")
+    if args.task == "regress":
+        for name in ("classes", "class_weight"):
+            if getattr(args, name):
+                raise UsageError(f"--{name.replace('_', '-')} is for train classify.")
+        if args.loss != "zero_one":
+            raise UsageError("--loss is for train classify.")
+    elif args.epsilon is not None:
+        raise UsageError("--epsilon is for train regress.")
+    if args.checkpoint and args.solver not in ("auto", *STREAMING):
+        raise UsageError(
+            f"--solver {args.solver} keeps everything in memory and makes no checkpoints; use "
+            "streaming_dual or out_of_core."
+        )
+    if args.checkpoint:
+        check_checkpoint(args.checkpoint, args.resume)
+
+
+def check_checkpoint(folder: str, resume: bool) -> None:
+    """A new folder, or one with nothing but a checkpoint in it."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise CommandError(f"{folder}: the checkpoint is a file, a folder is needed")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    strange = [name for name in names if not CHECKPOINT_FILE.fullmatch(name)]
+    if strange:
+        raise CommandError(f"{folder}: {strange[0]!r} in it is not of a checkpoint")
+    if names and not resume:
+        raise CommandError(f"{folder}: there is a checkpoint in it; go on with --resume")
+
+
+def remove_checkpoint(folder: str | None) -> None:
+    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
+    if folder is None or not os.path.isdir(folder):
+        return
+    for name in os.listdir(folder):
+        if CHECKPOINT_FILE.fullmatch(name):
+            os.unlink(os.path.join(folder, name))
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
+def new_model(args: Any) -> Any:
+    """The estimator of the options; its solver is set by `fit`."""
+    common = {
+        "C": args.C,
+        "tol": args.tol,
+        "fit_intercept": not args.no_intercept,
+        "intercept_scaling": args.intercept_scaling,
+        "random_state": args.seed,
+    }
+    if args.task == "regress":
+        return SVMRegressor(epsilon=args.epsilon or 0.0, **common)
+    weights = None if args.class_weight is None else parse_weights(args.class_weight)
+    return SVMClassifier(loss=parse_loss(args.loss), class_weight=weights, **common)
+
+
+def as_label(text: str) -> Any:
+    """A label of the command line: a number if it is one."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def parse_classes(args: Any) -> np.ndarray | None:
+    """--classes as labels."""
+    if args.classes is None:
+        return None
+    texts = [text.strip() for text in args.classes.split(",")]
+    if len(set(texts)) < max(2, len(texts)) or "" in texts:
+        raise UsageError(f"--classes is {args.classes!r}; two or more different labels are needed.")
+    labels = [as_label(text) for text in texts]
+    if args.labels == "text" or any(isinstance(label, str) for label in labels):
+        args.labels = "text"
+        return np.array(texts)
+    return whole_numbers(np.array(labels, float))
+
+
+def parse_weights(text: str) -> dict[Any, float]:
+    """--class-weight as a dict."""
+    found = {}
+    for pair in text.split(","):
+        label, sign, weight = pair.rpartition("=")
+        try:
+            found[as_label(label.strip())] = float(weight)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise UsageError(f"--class-weight has {pair!r}; label=weight is needed.")
+    if any(not 0 <= weight < np.inf for weight in found.values()):
+        raise UsageError(f"--class-weight is {text!r}; weights >= 0 are needed.")
+    return found
+
+
+def parse_loss(text: str) -> Any:
+    """--loss: its name, or the content of a file."""
+    if text == "zero_one":
+        return text
+    if not os.path.isfile(text):
+        raise CommandError(f"--loss {text}: neither zero_one nor a file")
+    try:
+        with open(text, encoding="utf-8", newline="") as file:
+            if text.endswith(".csv"):
+                return np.array([[float(cell) for cell in row] for row in csv.reader(file) if row])
+            content = json.load(file)
+        if isinstance(content, dict):
+            content = content.get("parents", content)
+            return Taxonomy({as_label(child): tree_label(up) for child, up in content.items()})
+        return np.array(content, float)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CommandError(f"{text}: not a cost matrix or a map of parents ({error})") from None
+
+
+def tree_label(parent: Any) -> Any:
+    """A parent in a taxonomy; the root has none."""
+    return parent if parent is None else as_label(str(parent))
+
+
+def feature_names(args: Any) -> list[str] | None:
+    """--feature-names, which also tell the number of features."""
+    if args.feature_names is None:
+        return None
+    with open(args.feature_names, encoding="utf-8") as file:
+        names = file.read().splitlines()
+    if not names:
+        raise CommandError(f"{args.feature_names}: there are no names in it")
+    if args.hash_bits is not None:
+        raise UsageError("--feature-names and --hash-bits exclude each other.")
+    if args.features not in (None, len(names)):
+        raise UsageError(f"{args.feature_names} has {len(names)} names, --features {args.features}")
+    args.features = len(names)
+    return names

@@ -1,0 +1,318 @@
+"""`widemargin report`: a model, or an unfinished run, as one HTML page."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..checkpoint import FILE
+from ..history import History
+from ..run import Certificate
+from ..tensorfile import read_arrays
+from .apply import load_model
+from .charts import Series, chart
+from .errors import CommandError
+from .info import described, parameters
+from .reading import check_output, naming
+from .report import Report
+from .words import (
+    MOST_CLASSES,
+    certificate_words,
+    clock,
+    confusions,
+    label_text,
+    percent,
+    size,
+    stop_words,
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a page tells."""
+
+    title: str
+    certificate: Certificate
+    history: History
+    solver: str
+    tol: float
+    parameters: dict[str, Any]
+    stopped_by: str | None
+    examples: int | None
+    progressive_loss: float | None
+    fingerprint: str | None
+    about: dict[str, Any]  # the rest of the facts
+    notes: dict[str, Any]
+
+
+def report(args: Any) -> int:
+    """The command."""
+    check_output(args.output, "report")
+    if os.path.isdir(args.model):
+        story = story_of_run(args.model)
+    else:
+        story = story_of_model(load_model(args.model), args.model)
+    write_page(story, args.output)
+    if not args.quiet:
+        print(f"widemargin: report in {args.output}", file=sys.stderr)
+    return 0
+
+
+def write_model_page(model: Any, path: str, name: str) -> None:
+    """The page of a model."""
+    write_page(story_of_model(model, name), path)
+
+
+def story_of_model(model: Any, name: str) -> Story:
+    """From a fitted or loaded model."""
+    about = described(model, 0)
+    classes = [label_text(label) for label in about["classes"]]
+    facts = {"features": f"{about['features']:,}"}
+    if classes:
+        facts["classes"] = ", ".join(classes[:50]) + (", ..." if len(classes) > 50 else "")
+    return Story(
+        f"{os.path.basename(name)}: {about['task']}",
+        model.certificate_,
+        model.history_,
+        about["solver"],
+        float(model.tol),
+        parameters(model),
+        model.stopped_by_,
+        about["examples"],
+        about["progressive_loss"],
+        about["fingerprint"],
+        facts,
+        about["training"],
+    )
+
+
+def story_of_run(folder: str) -> Story:
+    """From a folder of checkpoints."""
+    path = os.path.join(folder, FILE)
+    if not os.path.exists(path):
+        raise CommandError(f"{folder}: there is no checkpoint in this folder")
+    arrays, header = read_arrays(path)
+    try:
+        columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
+        history = History(columns)
+        if header["certificate"] is not None:
+            certificate = Certificate(**header["certificate"])
+        else:
+            primal, dual, gap = (history.last(name) for name in ("primal", "dual", "gap"))
+            scope = "data" if len(history) and history["exact"][-1] == 1.0 else "cache"
+            certificate = Certificate(primal, dual, gap, scope)
+        count, total = header["fingerprint"]
+        params = {name: parameter_text(value) for name, value in header["params"].items()}
+        return Story(
+            f"{os.path.basename(os.path.normpath(folder))}: a run that has not ended",
+            certificate,
+            history,
+            str(params.get("solver")),
+            float(header["params"]["tol"]),
+            {name: text for name, text in params.items() if text not in ("None", "False")},
+            header["reason"],
+            int(count),
+            None,
+            f"{count} examples, {total:016x}",
+            {"features": f"{header['columns']:,}"},
+            {"data": {"name": stream_name(header["stream"])}},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CommandError(f"{path}: not a checkpoint of this version ({error!r})") from None
+
+
+def stream_name(signature: dict[str, Any]) -> str:
+    """What a checkpoint calls its data."""
+    files = signature.get("files") or [signature.get("name", "?")]
+    return ", ".join(str(file) for file in files[:5]) + (", ..." if len(files) > 5 else "")
+
+
+def parameter_text(value: Any) -> str:
+    """A stored parameter."""
+    if isinstance(value, dict) and "fields" in value:
+        fields = (f"{k}={parameter_text(v)}" for k, v in value["fields"].items())
+        return f"{value['solver']}({', '.join(fields)})"
+    if isinstance(value, dict) and "pairs" in value:
+        return ", ".join(f"{k}: {v}" for k, v in value["pairs"])
+    if isinstance(value, dict) and "array" in value:
+        return "an array"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# ------------------------------------------------------------------ the page
+
+
+def write_page(story: Story, path: str) -> None:
+    """Everything, from top to bottom."""
+    page = Report(story.title, certificate_words(story.certificate))
+    add_tiles(page, story)
+    add_convergence(page, story)
+    add_stream(page, story)
+    evaluation = story.notes.get("evaluation")
+    if evaluation:
+        add_evaluation(page, evaluation)
+    add_facts(page, story)
+    with naming(path):
+        page.write(path)
+
+
+def add_tiles(page: Report, story: Story) -> None:
+    """The numbers that count."""
+    certificate, history = story.certificate, story.history
+    over = "all data, proven" if certificate.scope == "data" else "the kept examples only"
+    numbers = [
+        ("gap", f"gap over {over}", percent(certificate.gap), certificate.gap),
+        ("primal", f"objective over {over}", f"{certificate.primal:.6g}", certificate.primal),
+        ("dual", "lower bound of any objective", f"{certificate.dual:.6g}", certificate.dual),
+    ]
+    if story.examples is not None:
+        numbers.append(("examples", "examples", f"{story.examples:,}", story.examples))
+    for name, label, text in (
+        ("passes", "passes", "{:.4g}"),
+        ("seconds", "of learning", ""),
+    ):
+        value = history.last(name)
+        numbers.append((name, label, text.format(value) if text else clock(value), value))
+    if story.progressive_loss is not None:
+        loss = story.progressive_loss
+        numbers.append(("progressive_loss", "mean loss before learning", f"{loss:.4g}", loss))
+    result = story.notes.get("evaluation")
+    if result:
+        key = "error" if "error" in result else "mae"
+        text = percent(result[key]) if key == "error" else f"{result[key]:.4g}"
+        numbers.append((key, f"{result['on']} {key}", text, result[key]))
+    page.tiles(
+        {label: text for _, label, text, _ in numbers},
+        {label: (name, value) for name, label, _, value in numbers},
+    )
+
+
+def passes_of(history: History, examples: int | None) -> np.ndarray:
+    """Passes with their fractions; in the first pass, whose length is not known, by rows."""
+    passes = history["passes"].copy()
+    if "rows" in history and examples:
+        rows = history["rows"]
+        first = (passes <= 1) & (rows > 0)
+        passes[first] = np.minimum(1.0, rows[first] / examples)
+    return passes
+
+
+def add_convergence(page: Report, story: Story) -> None:
+    """Objective, lower bound and gap against time and against passes."""
+    page.section("Convergence")
+    history, is_stream = story.history, "kept" in story.history
+    if is_stream:
+        page.text(
+            "Dashed: the objective of the kept examples, known at any time, a diagnosis. Dots: the "
+            "objective over all data, proven by a pass at fixed weights. The lower bound holds for "
+            "all data that was seen."
+        )
+    else:
+        page.text("Dots are measured over all data; dashes, where there are any, are estimates.")
+    guess = "over the kept examples" if is_stream else "estimated"
+    proven = history["exact"] == 1.0
+    final = story.certificate.primal
+    high = min(np.nanmax(np.append(history["primal"], final)), 2.0 * final)
+    low = min(np.nanmin(np.append(history["dual"], story.certificate.dual)), final)
+    charts = []
+    for x, label in (
+        (history["seconds"], "seconds"),
+        (passes_of(history, story.examples), "passes"),
+    ):
+        primal, gap = history["primal"], history["gap"]
+        bounds = [
+            Series(f"objective, {guess}", x, np.where(proven, np.nan, primal), 1, "dashed"),
+            Series("objective, proven", x[proven], primal[proven], 1, "dots"),
+            Series("lower bound", x, history["dual"], 0),
+        ]
+        gaps = [
+            Series(guess, x, np.where(proven, np.nan, gap), 1, "dashed"),
+            Series("proven over all data", x[proven], gap[proven], 1, "dots"),
+        ]
+        charts.append(chart(bounds, label, "Objective", limits=(max(0.0, low), high)))
+        mark = (story.tol, f"asked for: {percent(story.tol)}")
+        charts.append(chart(gaps, label, "Gap", is_log=True, percent=True, mark=mark))
+    page.charts(*charts)
+
+
+def add_stream(page: Report, story: Story) -> None:
+    """Progressive error, cache and memory of a fit from a stream."""
+    history = story.history
+    if "kept" not in history:
+        return
+    seconds, rows = history["seconds"], history["rows"]
+    first = (history["passes"] <= 1) & (rows > 0)
+    page.section("On the way")
+    page.text(
+        "Progressive loss: of predictions made before their example was learnt from, over about "
+        "the last 10,000 examples. Kept: examples and dual variables in memory."
+    )
+    loss = Series("recent examples", rows[first], history["progressive_loss"][first], 2)
+    memory = [
+        Series("the whole process", seconds, history["memory"] / 1e6, 3),
+        Series("kept examples", seconds, history["cache_bytes"] / 1e6, 0),
+    ]
+    kept = Series("kept", seconds, history["kept"], 0)
+    page.charts(
+        chart([loss], "examples", "Progressive loss", limits=(0.0, np.nanmax(loss.y, initial=0.0))),
+        chart(memory, "seconds", "Memory in MB"),
+        chart([kept], "seconds", "Kept examples"),
+    )
+
+
+def add_evaluation(page: Report, result: dict[str, Any]) -> None:
+    """Error and confusions."""
+    page.section(f"On {result['on']} data")
+    n = f"{result['examples']:,} examples of {result['name']}"
+    if result["task"] == "regress":
+        names = ("mae", "rmse", "mean_loss", "r2")
+        page.text(f"{n}.")
+        rows = [[f"{result[name]:.6g}" for name in names]]
+        page.table(("mean absolute error", "RMSE", "mean loss beyond epsilon", "R2"), rows)
+        return
+    page.text(f"{n}: error {percent(result['error'])}, mean loss {result['mean_loss']:.6g}.")
+    labels = [label_text(label) for label in result["classes"]]
+    if len(labels) <= MOST_CLASSES:
+        page.text("True classes down, predicted ones across; shades are shares of a row.")
+        page.counts(labels, result["confusion"])
+    else:
+        page.text("The most frequent confusions:")
+        page.table(("true", "predicted", "count"), confusions(result))
+    rows = []
+    for row in result["per_class"]:
+        known = [row[key] for key in ("precision", "recall", "f1")]
+        shares = ["-" if share is None else percent(share) for share in known]
+        rows.append([label_text(row["class"]), *shares, f"{row['support']:,}"])
+    page.table(("class", "precision", "recall", "F1", "support"), rows)
+
+
+def add_facts(page: Report, story: Story) -> None:
+    """Parameters, data and versions."""
+    page.section("Model")
+    page.facts(
+        {"solver": story.solver, "ended because": stop_words(story.stopped_by)}
+        | story.about
+        | {k: v for k, v in story.parameters.items() if k != "solver"}
+    )
+    data = story.notes.get("data", {})
+    page.section("Data")
+    facts = {"name": data.get("name", "not noted")}
+    if data.get("bytes"):
+        facts["size"] = size(data["bytes"])
+    if len(data.get("files", ())) > 1:
+        facts["files"] = ", ".join(data["files"][:20])
+    if data.get("bad_lines"):
+        facts["bad lines left out"] = f"{data['bad_lines']:,}"
+    if story.fingerprint:
+        facts["fingerprint"] = story.fingerprint
+    page.facts(facts)
+    versions = dict(story.notes.get("versions", {}))
+    if story.notes.get("machine"):
+        versions["machine"] = story.notes["machine"]
+    if versions:
+        page.section("Versions")
+        page.facts(versions)

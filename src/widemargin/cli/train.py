@@ -1,0 +1,338 @@
+"""`widemargin train`: from data to a model in a file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..checkpoint import FILE
+from ..solvers import NAMES, OutOfCore, StreamingDual
+from ..stopping import Callback
+from ..stream_run import hinges_of
+from ..streams import ArrayStream
+from ..streams.blocks import DiskFull
+from ..streams.fingerprint import Fingerprint
+from .errors import CommandError, UsageError
+from .live import Watcher
+from .options import (
+    STREAMING,
+    check_paths,
+    feature_names,
+    new_model,
+    parse_classes,
+    remove_checkpoint,
+)
+from .reading import (
+    MEGABYTE,
+    Loaded,
+    Watched,
+    load_rows,
+    model_options,
+    naming,
+    open_data,
+    whole_numbers,
+)
+from .scores import evaluated
+from .words import (
+    certificate_line,
+    clock,
+    label_text,
+    pass_words,
+    percent,
+    plain_json,
+    solver_words,
+)
+
+#: A block of `OutOfCore` is at most this share of --memory.
+BLOCK_SHARE = 1 / 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to learn, and why so."""
+
+    solver: str
+    passes: int | None
+    reason: str
+
+    @property
+    def is_streaming(self) -> bool:
+        return self.solver in STREAMING
+
+
+def train(args: Any) -> int:
+    """The command."""
+    check_paths(args)
+    names, classes = feature_names(args), parse_classes(args)
+    stream = open_data(args, args.data, **({"n_features": args.features} if args.features else {}))
+    held_out = [open_data(args, [path]) for path in args.validation or ()]
+    model, plan = new_model(args), make_plan(args, stream)
+    say(args, f"{plan.solver}: {plan.reason}")
+    watcher = Watcher(stream, args.json, args.quiet)
+    began = time.perf_counter()
+    try:
+        fit(args, model, stream, classes, plan, watcher)
+    except BaseException:
+        if args.checkpoint and not has_state(args.checkpoint):
+            remove_checkpoint(args.checkpoint)  # nothing could go on from it
+        raise
+    finally:
+        watcher.clear()
+    names = names or getattr(stream.stream, "feature_names", None)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    model.training_ = notes(stream, time.perf_counter() - began)
+    save(model, args.output)  # before anything else can go wrong
+    interrupted = model.stopped_by_ == "interrupt"
+    if not interrupted:
+        remove_checkpoint(args.checkpoint)
+        add_evaluation(args, model, stream, held_out)
+    write_report(args, model)
+    tell(args, model, stream, interrupted)
+    return 130 if interrupted else 0
+
+
+def save(model: Any, path: str) -> None:
+    """Write the model, whole or not at all."""
+    with naming(path):
+        model.save(path)
+
+
+def say(args: Any, text: str) -> None:
+    """A line on stderr, unless it is to be quiet."""
+    if not args.quiet:
+        line = json.dumps({"message": text}) if args.json else f"widemargin: {text}"
+        print(line, file=sys.stderr, flush=True)
+
+
+def make_plan(args: Any, stream: Watched) -> Plan:
+    """Which solver, how many passes."""
+    passes = None if args.passes in (None, "auto") else args.passes
+    solver = args.solver
+    if not stream.repeatable:
+        check_pipe(args, stream)
+        if solver == "auto":
+            return Plan("streaming_dual", 1, "a pipe can be read only once")
+        return Plan(solver, 1 if solver in STREAMING else passes, "as asked for")
+    if solver != "auto":
+        return Plan(solver, passes, "as asked for")
+    if passes is not None:
+        return Plan("streaming_dual", passes, f"passes over the data are limited to {passes}")
+    needed = f"about {max(1, round(stream.memory)):,} MB in memory"
+    if stream.memory > args.memory:
+        return Plan("out_of_core", None, f"{needed}, more than --memory {args.memory:g}")
+    if args.checkpoint:
+        return Plan("out_of_core", None, "makes checkpoints and proves the gap over all data")
+    return Plan("auto", None, f"all data is loaded, {needed}")
+
+
+def check_pipe(args: Any, stream: Watched) -> None:
+    """What a pipe cannot do."""
+    streaming = args.solver in ("auto", *STREAMING)
+    impossible = {
+        "--checkpoint": args.checkpoint is not None,
+        "--resume": args.resume,
+        "--verify": bool(args.verify) and streaming,
+        f"--passes {args.passes}": args.passes not in (None, 1) and streaming,
+        "--solver out_of_core": args.solver == "out_of_core" and args.passes == "auto",
+    }
+    asked = [name for name, is_asked in impossible.items() if is_asked]
+    if asked:
+        raise UsageError(
+            f"{stream.name} can be read only once: {' and '.join(asked)} is impossible with a "
+            "pipe. Save the data to a file first."
+        )
+
+
+# ------------------------------------------------------------------ learning
+
+
+def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> None:
+    """Learn as planned, or out of core if the data turns out to be too large."""
+    if not plan.is_streaming:
+        limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
+        loaded = load_rows(stream, limit, classes)
+        if loaded is not None:
+            fit_loaded(args, model, loaded, classes, plan, watcher)
+            return
+        plan = Plan("out_of_core", None, f"the data takes more than --memory {args.memory:g}")
+        say(args, f"{plan.solver}: {plan.reason}")
+    if classes is None and args.task == "classify" and not stream.repeatable:
+        classes = first_classes(args, stream)
+    model.solver = new_solver(args, plan)
+    try:
+        model.fit_stream(
+            stream,
+            passes=plan.passes,
+            verify=args.verify,
+            classes=classes,
+            checkpoint=args.checkpoint,
+            resume=args.resume,
+            checkpoint_seconds=args.checkpoint_seconds,
+            keep_checkpoint=True,
+            on_progress=watcher,
+        )
+    except OSError as error:
+        raise explained(args, error) from None
+
+
+def new_solver(args: Any, plan: Plan) -> Any:
+    """A streaming solver that keeps to --memory."""
+    if plan.solver == "streaming_dual":
+        return StreamingDual(memory=args.memory / 2)
+    return OutOfCore(block_bytes=min(16 * MEGABYTE, int(BLOCK_SHARE * args.memory * MEGABYTE)))
+
+
+def explained(args: Any, error: OSError) -> Exception:
+    """A full disk, and what is left."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return error
+    where = "" if isinstance(error, DiskFull) else f"{args.checkpoint or 'temporary files'}: "
+    kept = ""
+    if args.checkpoint and has_state(args.checkpoint):
+        kept = " The last checkpoint is whole: make room and go on with --resume."
+    return CommandError(f"{where}{error.strerror or error}.{kept}")
+
+
+def has_state(folder: str) -> bool:
+    """Whether a run can go on from this folder."""
+    return os.path.exists(os.path.join(folder, FILE))
+
+
+def first_classes(args: Any, stream: Watched) -> np.ndarray:
+    """The classes among the first rows of a pipe."""
+    chunks = stream.peek()
+    labels = [np.unique(chunk.y) for chunk in chunks]
+    if not labels:
+        raise CommandError(f"{stream.name}: there are no examples")
+    classes = whole_numbers(np.unique(np.concatenate(labels)))
+    names = ", ".join(label_text(label) for label in classes[:10])
+    more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
+    rows = sum(chunk.size for chunk in chunks)
+    say(args, f"classes of the first {rows:,} rows: {names}{more}; --classes tells of others")
+    return classes
+
+
+def fit_loaded(
+    args: Any, model: Any, loaded: Loaded, classes: Any, plan: Plan, watcher: Watcher
+) -> None:
+    """Fit to data in memory."""
+    X, y, weight = loaded.X, loaded.y, loaded.weight
+    if plan.passes is not None:
+        model.max_passes = plan.passes
+    if classes is not None:
+        absent = np.setdiff1d(classes, y)
+        if absent.size:  # `fit` knows the classes of the data only
+            reason = f"there is no example of class {label_text(absent[0])}"
+            plan = Plan("streaming_dual", plan.passes, reason)
+            say(args, f"{plan.solver}: {reason}")
+            model.solver = new_solver(args, plan)
+            rows = ArrayStream(X, y, weight=weight)
+            options = {"classes": classes, "verify": args.verify, "on_progress": watcher}
+            model.fit_stream(rows, passes=plan.passes, **options)
+            return
+    model.solver = plan.solver if plan.solver == "auto" else NAMES[plan.solver]()
+    model.stop = Callback(watcher)
+    model.fit(X, y, sample_weight=weight)
+    model.stop = None
+    model.fingerprint_ = fingerprint(model, loaded)
+    model.n_examples_seen_ = len(y)
+
+
+def fingerprint(model: Any, loaded: Loaded) -> Fingerprint:
+    """Of the data of a batch fit, so that `verify` can tell it from other data."""
+    rows = ArrayStream(loaded.X, loaded.y, weight=loaded.weight)
+    model._columns, model._is_fixed = int(model.n_features_in_), True
+    return hinges_of(rows, model._oracle_of, model._flat_weights())[1]
+
+
+# ------------------------------------------------------------------ afterwards
+
+
+def notes(stream: Watched, seconds: float) -> dict[str, Any]:
+    """What a model should know about its making."""
+    import numba
+    import scipy
+    import sklearn
+
+    versions = {"widemargin": __version__, "python": platform.python_version()}
+    versions |= {lib.__name__: lib.__version__ for lib in (np, scipy, sklearn, numba)}
+    return {
+        "data": {
+            "name": stream.name,
+            "files": stream.files[:100],
+            "bytes": stream.n_bytes,
+            "bad_lines": getattr(stream.stream, "n_bad_lines", 0),
+        },
+        "reading": {
+            "zero_based": stream.is_zero_based,
+            "hash_bits": stream.options.get("hash_bits"),
+        },
+        "seconds": seconds,
+        "versions": versions,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def add_evaluation(args: Any, model: Any, stream: Watched, held_out: list[Watched]) -> None:
+    """The error on held-out data; for a report without it, on the training data."""
+    if held_out:
+        options = model_options(args, model) | {"bad_lines_path": None}
+        if not args.hash_bits:
+            options["n_features"] = int(model.n_features_in_)
+        source = open_data(args, args.validation, **options)
+        kind = "validation"
+    elif args.report and stream.repeatable:
+        source, kind = stream, "training"
+    else:
+        return
+    result = evaluated(model, source)
+    model.training_["evaluation"] = plain_json({"on": kind, "name": source.name} | result)
+    save(model, args.output)
+
+
+def write_report(args: Any, model: Any) -> None:
+    """--report."""
+    if args.report:
+        from .page import write_model_page
+
+        write_model_page(model, args.report, args.output)
+
+
+def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
+    """The summary: words on stderr, JSON on stdout."""
+    from .info import described
+
+    bad = model.training_["data"]["bad_lines"]
+    if args.json:
+        print(json.dumps(plain_json(described(model, top=0))), flush=True)
+    if bad:
+        where = f", see {args.bad_lines}" if args.bad_lines else ""
+        say(args, f"{bad:,} bad lines were left out{where}")
+    if interrupted:
+        on = " Go on with --resume." if args.checkpoint else ""
+        say(args, f"interrupted; the model so far is in {args.output}.{on}")
+    rows, seconds = model.n_examples_seen_, model.training_["seconds"]
+    width = f"{model.n_features_in_:,} features"
+    say(args, f"{args.output}: {solver_words(model.solver_)}, {rows:,} examples, {width}")
+    say(args, certificate_line(model.certificate_))
+    words = [clock(seconds), pass_words(model.history_.last("passes"))]
+    if getattr(model, "progressive_loss_", None) is not None:
+        words.append(f"progressive loss {model.progressive_loss_:.4g}")
+    evaluation = model.training_.get("evaluation")
+    if evaluation:
+        name = "error" if "error" in evaluation else "mae"
+        value = percent(evaluation["error"]) if name == "error" else f"{evaluation['mae']:.6g}"
+        words.append(f"{evaluation['on']} {name} {value}")
+    say(args, ", ".join(words))
+    if args.report:
+        say(args, f"report in {args.report}")

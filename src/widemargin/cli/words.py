@@ -1,0 +1,186 @@
+"""Numbers and certificates in words, for terminals and pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+SCOPES = {"data": "over all data", "cache": "over the kept examples only", "estimate": "estimated"}
+#: Tables with more classes show the most frequent confusions instead.
+MOST_CLASSES = 20
+
+
+def percent(value: float) -> str:
+    """A share.
+
+    Examples
+    --------
+    >>> percent(0.12345), percent(0.0000123), percent(float("nan"))
+    ('12.3 %', '0.00123 %', '-')
+    """
+    return f"{100 * value:.3g} %" if math.isfinite(value) else "-"
+
+
+def size(n_bytes: float) -> str:
+    """A number of bytes.
+
+    Examples
+    --------
+    >>> size(900), size(2.5e6)
+    ('900 B', '2.5 MB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:.3g} {unit}"
+    return f"{n_bytes:.0f} B"
+
+
+def clock(seconds: float) -> str:
+    """A time.
+
+    Examples
+    --------
+    >>> clock(0.123), clock(75), clock(4000)
+    ('0.12 s', '1:15', '1:06:40')
+    """
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def pass_words(passes: float) -> str:
+    """How often the data was read."""
+    return f"{passes:.4g} pass{'' if passes == 1 else 'es'}"
+
+
+def label_text(label: Any) -> str:
+    """A label or number as it stands in data."""
+    label = label.item() if hasattr(label, "item") else label
+    return repr(label).removesuffix(".0") if isinstance(label, float) else str(label)
+
+
+def certificate_words(certificate: Any) -> str:
+    """What a certificate proves, and what it does not."""
+    primal, dual, gap = certificate.primal, certificate.dual, certificate.gap
+    if certificate.scope == "data":
+        text = (
+            f"Proven over all data: the objective of this model is {primal:.7g}, and no weights "
+            f"reach less than {dual:.7g}; it is within {percent(gap)} of the optimum."
+        )
+        if certificate.is_estimate:
+            text += " The decoder is approximate, so the objective is an estimate."
+        return text
+    return (
+        f"Over the kept examples only: their objective is {primal:.7g}, and no weights reach less "
+        f"than {dual:.7g} on them, a gap of {percent(gap)}. The lower bound holds for all data, "
+        "the objective does not: other examples may add to it. `widemargin verify` proves the gap "
+        "over all data."
+    )
+
+
+def certificate_line(certificate: Any) -> str:
+    """The same in a line."""
+    proven = "proven over all data" if certificate.scope == "data" else SCOPES["cache"]
+    return (
+        f"objective {certificate.primal:.7g}, lower bound {certificate.dual:.7g}, gap "
+        f"{percent(certificate.gap)} ({proven})"
+    )
+
+
+def stop_words(reason: str | None) -> str:
+    """Why a fit ended."""
+    return {
+        "gap": "the gap that was asked for is proven",
+        "passes": "all passes are done",
+        "seconds": "the time was up",
+        "interrupt": "it was interrupted",
+        "stream": "the stream ended",
+        None: "it has not ended",
+    }.get(reason, str(reason))
+
+
+def solver_words(solver: Any) -> str:
+    """A solver with the parameters that are not the default."""
+    if isinstance(solver, str):
+        return solver
+    changed = []
+    for field in dataclasses.fields(solver):
+        value = getattr(solver, field.name)
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if value != default and value is not None:
+            changed.append(f"{field.name}={value!r}")
+    return f"{type(solver).__name__}({', '.join(changed)})"
+
+
+def plain_json(value: Any) -> Any:
+    """What JSON can hold: NaN and infinities become null, arrays lists."""
+    if isinstance(value, dict):
+        return {str(key): plain_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain_json(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    return str(value)
+
+
+def aligned(rows: list[list[str]]) -> str:
+    """Rows of texts as columns: the first to the left, others to the right."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if k == 0 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+    return "\n".join(lines)
+
+
+def confusions(result: dict[str, Any], most: int = 20) -> list[list[str]]:
+    """The most frequent mistakes, as rows (true, predicted, count)."""
+    labels, table = [label_text(label) for label in result["classes"]], result["confusion"]
+    found = [
+        (count, labels[i], labels[j])
+        for i, row in enumerate(table)
+        for j, count in enumerate(row)
+        if i != j and count
+    ]
+    found.sort(key=lambda item: -item[0])
+    return [[true, predicted, str(count)] for count, true, predicted in found[:most]]
+
+
+def score_text(result: dict[str, Any]) -> str:
+    """The result of `evaluate` for people."""
+    n = f"{result['examples']:,} examples"
+    if result["task"] == "regress":
+        names = {
+            "mae": "mean absolute error",
+            "rmse": "root mean squared error",
+            "mean_loss": "mean loss beyond epsilon",
+            "r2": "R2",
+        }
+        return aligned([[n, ""], *([text, f"{result[key]:.6g}"] for key, text in names.items())])
+    labels = [label_text(label) for label in result["classes"]]
+    head = f"{n}, error {percent(result['error'])}, mean loss {result['mean_loss']:.6g}"
+    rows = [["class", "precision", "recall", "F1", "support"]]
+    for row in result["per_class"]:
+        shares = [percent(row[key]) for key in ("precision", "recall", "f1")]
+        rows.append([label_text(row["class"]), *shares, f"{row['support']:,}"])
+    if len(labels) <= MOST_CLASSES:
+        title = "confusion: true classes down, predicted across"
+        table = [["", *labels]]
+        for label, counts in zip(labels, result["confusion"], strict=True):
+            table.append([label, *map(str, counts)])
+    else:
+        title, table = "most frequent confusions", [["true", "predicted", "count"]]
+        table += confusions(result)
+    return f"{head}\n\n{aligned(rows)}\n\n{title}\n{aligned(table)}"
