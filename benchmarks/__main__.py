@@ -1,4 +1,8 @@
-"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]"""
+"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
+[parsing] [schedules] [rivals] [memory3gb]
+
+memory3gb runs only when it is named: it takes minutes, and 8 GB of disk in TMPDIR.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,17 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is loaded
 
+ON_REQUEST = ("memory3gb",)
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", help="which ones; all by default")
+    parser.add_argument("names", nargs="*", help="which ones; all but memory3gb by default")
     parser.add_argument("--repeats", type=int, default=5, help="interleaved repetitions")
+    parser.add_argument("--gigabytes", type=float, default=3.0, help="of memory3gb")
     args = parser.parse_args()
 
-    from . import costs, linear
+    from . import costs, linear, parsing, streaming
 
     known = {
         "binary": lambda: linear.binary(args.repeats),
@@ -25,12 +32,16 @@ def main() -> int:
         "memory": costs.memory,
         "passes": lambda: costs.pass_time(min(args.repeats, 3)),
         "economy": costs.economy,
+        "parsing": lambda: parsing.run(args.repeats),
+        "schedules": streaming.schedules,
+        "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
+        "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
     unknown = [name for name in args.names if name not in known]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(known)}")
     print("One thread; interleaved; least time of the repetitions; ratio > 1: ours is faster.")
-    for name in args.names or known:
+    for name in args.names or [name for name in known if name not in ON_REQUEST]:
         try:
             print(known[name](), flush=True)
         except FileNotFoundError as error:
