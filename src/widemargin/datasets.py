@@ -13,7 +13,6 @@ import gzip
 import hashlib
 import json
 import os
-import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -23,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
+
+from .replacing import replacing
 
 __all__ = ["Dataset", "dataset_names", "load_dataset"]
 
@@ -217,29 +218,25 @@ def _find_folder(name: str, data_home: str | os.PathLike[str] | None) -> Path:
 
 
 def _fetch(url: str, sha256: str, path: Path) -> None:
-    """Download a file under a passing name; it gets its own once the checksum is right."""
-    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
+    """Download a file; it gets its name once the checksum is right."""
     digest = hashlib.sha256()
     try:
         with (
             urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_SECONDS) as response,
-            open(part, "xb") as out,
+            replacing(path) as out,
         ):
             while block := response.read(1 << 20):
                 digest.update(block)
                 out.write(block)
-        if digest.hexdigest() != sha256:
-            raise OSError(
-                f"{url} has the SHA-256 {digest.hexdigest()}, not {sha256}; "
-                f"nothing was kept. Put the right file at {path}."
-            )
-        os.replace(part, path)
+            if digest.hexdigest() != sha256:
+                raise OSError(
+                    f"{url} has the SHA-256 {digest.hexdigest()}, not {sha256}; "
+                    f"nothing was kept. Put the right file at {path}."
+                )
     except urllib.error.URLError as error:
         raise OSError(
             f"could not fetch {url} ({error}). Try again, or put the file at {path}."
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # Reading

@@ -15,18 +15,17 @@ noticed. Reading runs no code from the file.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import secrets
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import BufferedReader
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+
+from .replacing import replacing
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "read_arrays", "write_arrays"]
 
@@ -123,7 +122,7 @@ def write_arrays(
             "store large values as arrays"
         )
 
-    with _replacing(os.path.realpath(path)) as file:
+    with replacing(path) as file:
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
         for name in order:
@@ -193,44 +192,6 @@ def _checksum(arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> str:
     for name in names:
         digest.update(_raw_bytes(arrays[name]).data)
     return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def _replacing(path: str) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` only once it is whole and on disk."""
-    mode = None
-    if os.path.exists(path):
-        if not os.access(path, os.W_OK):
-            raise PermissionError(f"{path} is read-only; it was left as it is")
-        mode = stat.S_IMODE(os.stat(path).st_mode)
-    folder = os.path.dirname(path)
-    part = os.path.join(folder, f".widemargin-{secrets.token_hex(8)}.part")
-    # Not `tempfile`: its files are private, a model gets the usual permissions.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(part, flags, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(part, mode)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name itself durable, where the system lets a folder be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # Reading

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..persistence import load
+from ..replacing import replacing
 from ..streams import Prefetched
-from ..streams.files import replacing
 from .errors import CommandError
 from .reading import Watched, check_output, model_options, naming, open_arrow, open_data
 from .scores import evaluated, inputs_of
@@ -87,7 +86,7 @@ def target(path: str | None) -> Iterator[Any]:
 
         yield write
         return
-    with naming(path), replacing(os.path.realpath(path)) as file:
+    with naming(path), replacing(path) as file:
         yield lambda text: file.write(text.encode())
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..displays import import_pyplot
-from ..streams.files import replacing
+from ..replacing import replacing
 from .charts import CHART_STYLE
 
 #: Colours of text and lines, and of the paper, in pictures for light and for dark pages.
@@ -166,7 +165,7 @@ class Report:
         )
         body = "\n".join(self.parts)
         text = f"{head}<body><main>\n{body}\n</main></body></html>\n"
-        with replacing(os.path.realpath(path)) as file:
+        with replacing(path) as file:
             file.write(text.encode())
         return path
 

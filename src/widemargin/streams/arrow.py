@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..replacing import replacing
 from .arrays import CHUNK_ROWS
 from .chunk import Chunk, StreamError
-from .files import find_files, is_regular, name_of, replacing
+from .files import find_files, is_regular, name_of
 from .svmlight import end_sums
 
 INDICES, VALUES = "indices", "values"

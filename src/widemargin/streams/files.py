@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import secrets
 import select
 import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -210,17 +208,3 @@ class Source:
             error.newlines = buffer.count(b"\n", 0, filled)
             raise
         return filled + count, not count
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` once it is whole."""
-    part = os.path.join(os.path.dirname(path), f".widemargin-{secrets.token_hex(8)}.part")
-    try:
-        with open(part, "xb") as file:
-            yield file
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..replacing import replacing
 from .chunk import Chunk, StreamError
-from .files import replacing
 
 
 def write_svmlight(chunks: Any, path: str | os.PathLike, *, zero_based: bool = False) -> int:

@@ -1,0 +1,98 @@
+"""Files that are written whole or not at all.
+
+The bytes go to a hidden file beside the target, which takes its place by a rename. Whoever is
+killed in between leaves that file; its name tells for which target, on which machine and by which
+process it was written, and the next one to write the same target removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import secrets
+import stat
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` only once it is whole and on disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.txt")
+    ...     with replacing(path) as file:
+    ...         file.write(b"whole") and None
+    ...     os.listdir(folder)
+    ['a.txt']
+    """
+    path = os.path.realpath(path)
+    mode = None
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
+            raise PermissionError(f"{path} is read-only; it was left as it is")
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    folder, name = os.path.split(path)
+    remove_orphans(folder, name)
+    part = os.path.join(folder, f"{mark(name)}{os.getpid()}-{secrets.token_hex(4)}.part")
+    # Not `tempfile`: its files are private, ours get the usual permissions.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(part, flags, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(part, mode)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
+    sync_folder(folder)
+
+
+def mark(name: str) -> str:
+    """How the names of hidden files for a target begin, on this machine."""
+    target, machine = (zlib.crc32(os.fsencode(text)) for text in (name, platform.node()))
+    return f".widemargin-{target:08x}-{machine:08x}-"
+
+
+def remove_orphans(folder: str, name: str) -> None:
+    """Remove what killed processes left of this target."""
+    pattern = re.compile(re.escape(mark(name)) + r"(\d+)-[0-9a-f]+\.part")
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            found = pattern.fullmatch(entry)
+            if found and not is_alive(int(found[1])):
+                os.unlink(os.path.join(folder, entry))
+
+
+def is_alive(process: int) -> bool:
+    """Whether there is such a process (a system that cannot tell says yes)."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """Make the new name itself durable, where the system lets a folder be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
