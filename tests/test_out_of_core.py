@@ -394,7 +394,7 @@ def test_blocks_round_trip(data, block_bytes, exact, layout, as_csr):
         first = store.block(k).first_row
         assert np.array_equal(part[1], truth[first : first + store.block_rows(k)])
     if exact:
-        assert all(store.block(k).value_bytes == 4 for k in range(len(store)))
+        assert all(store.block(k).value_kind == 1 for k in range(len(store)))
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,8 +1,9 @@
 """Packed examples in a file, read and written a block at a time.
 
 A block is some consecutive rows of `BoxRows` or `ClassRows`: row starts, targets or labels,
-weights if there are any, values, columns. Values that float32 holds exactly are stored so and read
-as float64 again: a block read back is the block that was written, bit for bit.
+weights if there are any, values, columns. Values that float32 holds exactly, or that are whole
+millionths, take 4 bytes, columns below 2^16 two; read back they are what was written (only a
+negative zero may become 0). The first pass is bound by the disk: it writes less than the text has.
 
 Where a block ends is decided row by row, from bytes alone. So the blocks do not depend on how the
 stream was cut, and a run taken up again makes the same ones.
@@ -108,6 +109,33 @@ class DiskFile:
             os.unlink(self.path)
 
 
+#: How values lie in the file, by their kind: doubles, floats, millionths.
+VALUES = tuple(map(np.dtype, (np.float64, np.float32, np.int32)))
+MILLION = 1e6
+
+
+def small_form(values: np.ndarray) -> tuple[int, np.ndarray]:
+    """(kind, values in the smallest of the forms that give them back exactly).
+
+    k / 10^6 is rounded correctly, and so is reading a decimal number: values of text with up to six
+    places are whole millionths, in 4 bytes.
+
+    Examples
+    --------
+    >>> small_form(np.array([0.5, 3.0]))[0], small_form(np.array([0.1, 3.0]))[0]
+    (1, 2)
+    """
+    for part in (values[:256], values):  # mostly the beginning tells
+        with np.errstate(over="ignore", invalid="ignore"):
+            small, kind = part.astype(np.float32), 1
+            if not np.array_equal(small, part):
+                whole = np.rint(part * MILLION)
+                small, kind = whole.astype(np.int32), 2
+                if not (np.array_equal(small, whole) and np.array_equal(small / MILLION, part)):
+                    return 0, values
+    return kind, small
+
+
 class Slot:
     """Buffers under names, which grow and are used again."""
 
@@ -133,12 +161,15 @@ class Block(NamedTuple):
     first_row: int
     rows: int
     entries: int
-    value_bytes: int  # 4 or 8
+    value_kind: int  # see `small_form`
+    index_bytes: int  # 0 (dense), 2 or 4
     has_weights: int
 
-    def n_bytes(self, is_dense: bool) -> int:
-        per_row = 24 if self.has_weights else 16
-        return 8 + per_row * self.rows + self.entries * (self.value_bytes + 4 * (not is_dense))
+    @property
+    def n_bytes(self) -> int:
+        per_row = 20 if self.has_weights else 12
+        per_entry = VALUES[self.value_kind].itemsize + self.index_bytes
+        return 4 + per_row * self.rows + per_entry * self.entries
 
 
 class BlockStore:
@@ -198,7 +229,7 @@ class BlockStore:
     def size(self) -> int:
         """Bytes of the written blocks."""
         last = self.block(self.n_blocks - 1) if self.n_blocks else None
-        return last.offset + last.n_bytes(self.is_dense) if last else 0
+        return last.offset + last.n_bytes if last else 0
 
     @property
     def n_bytes(self) -> int:
@@ -309,22 +340,21 @@ class BlockStore:
         """Write the pending block, if there are rows in it; with `last` no more will come."""
         if self.pending_rows:
             data, weights = self.pending()
-            values = data.rows.values
-            with np.errstate(over="ignore"):
-                small = values.astype(np.float32)
-            if np.array_equal(small, values):
-                values = small
-            columns = [data.rows.indptr, data[1], weights, values, data.rows.indices]
+            kind, values = small_form(data.rows.values)
+            indices = data.rows.indices
+            if self.n_columns <= 2**16:
+                indices = indices.astype(np.uint16)
             block = Block(
                 self.size,
                 self.n_rows,
                 self.pending_rows,
                 self.pending_entries,
-                values.itemsize,
+                kind,
+                0 if self.is_dense else indices.itemsize,
                 int(self.pending_weighted),
             )
             at = block.offset
-            for column in columns:
+            for column in (data[1], weights, values, data.rows.indptr.astype(np.uint32), indices):
                 if column is not None:
                     at = self.file.write(column, at)
             self.index = grown(self.index, self.n_blocks + 1)
@@ -355,10 +385,11 @@ class BlockStore:
         for block in blocks:
             raw = self._raw_columns(block, slot)
             rows, entries = slice(row, row + block.rows), slice(entry, entry + block.entries)
-            np.add(raw[0][1:], np.uint64(entry), out=indptr[row + 1 : row + 1 + block.rows])
-            truth[rows], values[entries] = raw[1], raw[3]
+            np.add(raw[3][1:], np.uint64(entry), out=indptr[row + 1 : row + 1 + block.rows])
+            truth[rows] = raw[0]
+            np.divide(raw[2], MILLION if block.value_kind == 2 else 1.0, out=values[entries])
             if weights is not None:
-                weights[rows] = 1.0 if raw[2] is None else raw[2]
+                weights[rows] = 1.0 if raw[1] is None else raw[1]
             if not self.is_dense:
                 indices[entries] = raw[4]
             row, entry = rows.stop, entries.stop
@@ -367,17 +398,17 @@ class BlockStore:
     def _raw_columns(self, block: Block, slot: Slot) -> list[Any]:
         """The five columns of a block as they lie in the file; no weights are None."""
         assert self.template is not None
-        size = block.n_bytes(self.is_dense)
+        size = block.n_bytes
         raw = slot.room("raw", -(-size // 8)).view(np.uint8)[:size]
         self.file.read(raw, block.offset)
         columns: list[Any] = []
-        at, value = 0, np.float64 if block.value_bytes == 8 else np.float32
+        at, index = 0, np.uint16 if block.index_bytes == 2 else np.uint32
         for count, dtype in (
-            (block.rows + 1, np.uint64),
             (block.rows, self.template[1].dtype),
             (block.rows if block.has_weights else None, np.float64),
-            (block.entries, value),
-            (0 if self.is_dense else block.entries, np.uint32),
+            (block.entries, VALUES[block.value_kind]),
+            (block.rows + 1, np.uint32),
+            (0 if self.is_dense else block.entries, index),
         ):
             if count is None:
                 columns.append(None)
