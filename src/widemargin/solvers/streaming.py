@@ -200,6 +200,7 @@ class StreamLearner:
         self.progressive = Progressive(solver.window)
         self.pending = 0  # counts of the schedules
         self.n_rows = 0  # rows seen in the first pass
+        self.best_dual = 0.0  # hinges are >= 0: a bound on fewer examples holds for more
 
     @property
     def w(self) -> np.ndarray:
@@ -207,7 +208,8 @@ class StreamLearner:
 
     @property
     def dual(self) -> float:
-        return self.cache.dual
+        self.best_dual = max(self.best_dual, self.cache.dual)
+        return self.best_dual
 
     @property
     def cached_primal(self) -> float:
@@ -285,10 +287,11 @@ class StreamLearner:
             self.solver.schedule.end(self, tol)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        numbers = np.array([self.pending, self.n_rows], float)
+        numbers = np.array([self.pending, self.n_rows, self.best_dual])
         return self.cache.arrays() | {"progressive": self.progressive.numbers, "learner": numbers}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.cache.restore(arrays)
         self.progressive.numbers = arrays["progressive"].copy()
-        self.pending, self.n_rows = (int(number) for number in arrays["learner"])
+        pending, n_rows, self.best_dual = arrays["learner"].tolist()
+        self.pending, self.n_rows = int(pending), int(n_rows)
