@@ -13,7 +13,9 @@ from widemargin.geometry import Geometry
 from widemargin.oracle import make_oracle
 from widemargin.problems import Binary, Multiclass, RealFunction, Regression
 from widemargin.solvers import Explore, Fill, OnGap, OutOfCore, Ratio, StreamingDual
+from widemargin.stopping import Passes
 from widemargin.streams import ArrayStream, IteratorStream
+from widemargin.streams.fingerprint import Fingerprint
 from widemargin.testing import PythonChain, make_words
 
 SCHEDULES = [OnGap(), OnGap(exact=True), Explore(), Ratio(), Fill(examples=100)]
@@ -543,6 +545,135 @@ def test_checkpoint_refusals(tmp_path):
     pipe = iter([(X, y)])
     with pytest.raises(ValueError, match="read only once: a checkpoint"):
         SVMClassifier().fit_stream(pipe, classes=[0, 1], checkpoint=folder)
+
+
+# -------------------------------------------------------------------- what a review found
+
+
+@pytest.mark.parametrize("shape", [(900,), (5,), (600, 1)])
+def test_weights_of_a_wrong_shape(shape):
+    X, y = blobs()
+    with pytest.raises(ValueError, match="weights of shape"):
+        SVMClassifier().partial_fit(X, y, sample_weight=np.ones(shape))
+
+
+@pytest.mark.parametrize("solver", ["streaming_dual", "out_of_core"])
+@pytest.mark.parametrize("weight", [{0: 1.0, 1: 0.4}, "balanced"])
+def test_class_weights_count_once(solver, weight):
+    X, y = blobs(noise=2.0)
+    model = SVMClassifier(C=0.3, solver=solver, class_weight=weight, random_state=0).fit(X, y)
+    batch = clone(model).set_params(solver="dual_coordinate", tol=1e-6).fit(X, y)
+    assert model.certificate_.primal == pytest.approx(batch.certificate_.primal, rel=2e-3)
+
+
+def test_partial_fit_goes_on_from_a_stream():
+    X, y = blobs()
+    model = SVMClassifier(random_state=0).fit_stream((X, y))
+    model.partial_fit(X[:300] + 0.1, y[:300])
+    assert model.n_examples_seen_ == 900
+    certificate = model.verify((np.vstack([X, X[:300] + 0.1]), np.append(y, y[:300])))
+    assert certificate.scope == "data"
+    with pytest.raises(ValueError, match="not the data"):
+        model.verify((X, y))
+
+
+def test_changed_parameters_are_refused():
+    X, y = blobs()
+    model = SVMClassifier(random_state=0).fit_stream((X, y))
+    model.set_params(C=0.97)
+    with pytest.raises(ValueError, match=r"C was 1.0 when the model was trained"):
+        model.verify((X, y))
+    with pytest.raises(ValueError, match=r"C was 1.0 when the model was trained"):
+        model.partial_fit(X, y)
+
+
+def test_models_pickle():
+    import pickle
+
+    X, y = blobs()
+    for solver in ("streaming_dual", "out_of_core"):
+        model = SVMClassifier(solver=solver, random_state=0)
+        model.fit_stream((X, y), on_progress=lambda progress: None)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+def test_growing_streams_with_a_prior_are_told_what_to_do():
+    X, y = blobs()
+
+    def batches():
+        yield sp.csr_matrix(X[:300, :3]), y[:300]
+        yield sp.csr_matrix(X[300:]), y[300:]
+
+    with pytest.raises(ValueError, match="n_features="):
+        SVMClassifier(nonnegative=True).fit_stream(batches)
+
+
+def test_what_cannot_be_saved_is_told_at_once(tmp_path):
+    X, y = blobs()
+    stream = ArrayStream(X, y, chunk_rows=100)
+    seen = []
+    with pytest.raises(TypeError, match="A checkpoint holds numbers only"):
+        SVMClassifier(nonnegative=True).fit_stream(
+            stream, checkpoint=tmp_path / "p", on_progress=seen.append
+        )
+    assert len(seen) <= 1
+
+
+def test_time_limits_can_be_resumed(tmp_path):
+    X, y = blobs(n=4000)
+    stream, folder = ArrayStream(X, y, chunk_rows=100), tmp_path / "p"
+    whole = SVMClassifier(random_state=0).fit_stream(stream)
+    short = SVMClassifier(random_state=0, max_seconds=1e-4).fit_stream(stream, checkpoint=folder)
+    assert short.stopped_by_ == "seconds"
+    assert short.n_examples_seen_ < 4000
+    rest = SVMClassifier(random_state=0).fit_stream(stream, checkpoint=folder, resume=True)
+    np.testing.assert_array_equal(rest.coef_, whole.coef_)
+    assert not folder.exists()
+
+
+def test_more_passes_after_a_checkpoint(tmp_path):
+    X, y = blobs(noise=2.0)
+    options = {"checkpoint": tmp_path / "p", "keep_checkpoint": True}
+    one = SVMClassifier(random_state=0).fit_stream((X, y), passes=1, **options)
+    assert one.certificate_.scope == "cache"
+    more = SVMClassifier(random_state=0).fit_stream((X, y), passes=8, resume=True, **options)
+    assert more.certificate_.scope == "data"
+
+
+def test_fingerprints_of_objects():
+    def printed(X, Y, weight=None):
+        fingerprint = Fingerprint()
+        fingerprint.add_objects(X, Y, weight)
+        return fingerprint
+
+    word = "the"
+    assert printed([[word, word]], [1]) == printed([["the", "".join(["t", "he"])]], [np.int64(1)])
+    table = np.arange(6.0).reshape(2, 3)
+    assert printed([table], [0]) == printed([np.asfortranarray(table)], [0.0])
+    assert printed([table], [0]) != printed([table.T], [0])
+    assert printed([table], [0], [1.01]) != printed([table], [0])
+
+
+def test_failures_leave_nothing_to_go_on_from(tmp_path):
+    X, y = blobs()
+
+    def batches():
+        yield X[:300], y[:300]
+        yield X[300:], np.full(300, 7)
+
+    for solver in (StreamingDual(), OutOfCore(folder=tmp_path)):
+        model = SVMClassifier(solver=solver, random_state=0)
+        with pytest.raises(ValueError, match="label 7 was never declared"):
+            model.fit_stream(batches, classes=[0, 1])
+        assert model._run is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_rules_for_batch_solvers_are_refused():
+    X, y = blobs()
+    with pytest.raises(ValueError, match="all data"):
+        SVMClassifier(solver="streaming_dual", stop=Passes(3)).fit(X, y)
 
 
 # -------------------------------------------------------------------- real data

@@ -19,7 +19,7 @@ from .tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = ("SVMClassifier", "SVMRegressor", "StructuredSVM")
-FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_")
+FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 SEEN = ("n_features_in_", "feature_names_in_")
 #: Types of arrays that are written as lists, because the file format has no arrays of them.

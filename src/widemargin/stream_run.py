@@ -192,13 +192,13 @@ class StreamRun:
 
     # -------------------------------------------------------------- learning
 
-    def absorb(self, chunk: Chunk) -> None:
-        """Learn from a chunk."""
+    def absorb(self, chunk: Chunk, is_new: bool = False) -> None:
+        """Learn from a chunk; `is_new` if these examples are no part of an earlier pass."""
         oracle = self.encode(chunk)
         if self.learner is None:
             self.geometry = self.make_geometry(oracle.n_features)
             self.learner = self.solver.learner(oracle, self.geometry, self.rng)
-        if self.passes == 0:
+        if self.passes == 0 or is_new:
             add_examples(self.fingerprint, oracle)
         self.certificate = None
         self.learner.absorb(oracle, chunk.row)
@@ -268,8 +268,7 @@ def add_examples(fingerprint: Fingerprint, oracle) -> None:
     if isinstance(data, BoxRows | ClassRows):
         fingerprint.add_rows(data.rows, data[1], oracle.weights)
     else:
-        weights = None if np.all(oracle.cost == oracle.cost[0]) else oracle.cost
-        fingerprint.add_objects(oracle.X, oracle.Y, weights)
+        fingerprint.add_objects(oracle.X, oracle.Y, getattr(oracle, "weights", None))
 
 
 def check_same(trained: Fingerprint, found: Fingerprint, name: str) -> None:

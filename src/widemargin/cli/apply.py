@@ -116,7 +116,7 @@ def evaluate(args: Any) -> int:
 def verify(args: Any) -> int:
     """The command."""
     if args.output:
-        check_output(args.output)
+        check_output(args.output, inputs=args.data)
     model = load_model(args.model)
     stream = data_of(args, model)
     certificate = model.verify(Prefetched(stream))

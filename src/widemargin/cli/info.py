@@ -45,7 +45,7 @@ def described(model: Any, top: int) -> dict[str, Any]:
         "parameters": parameters(model),
         "certificate": certificate | {"words": certificate_words(model.certificate_)},
         "stopped_by": model.stopped_by_,
-        "classes": [label.item() for label in getattr(model, "classes_", ())],
+        "classes": np.asarray(getattr(model, "classes_", ())).tolist(),
         "features": int(model.n_features_in_),
         "nonzero_weights": int(np.count_nonzero(model.coef_)),
         "examples": getattr(model, "n_examples_seen_", None),

@@ -23,12 +23,16 @@ CHECKPOINT_FILE = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.wid
 
 def check_paths(args: Any) -> None:
     """Everything that can be known to go wrong before data is read."""
-    check_output(args.output, inputs=args.data)
+    loss = None if args.loss == "zero_one" else args.loss
+    used = [*args.data, *(args.validation or ()), args.feature_names, loss]
+    check_output(args.output, inputs=used)
+    used.append(args.output)
     if args.report is not None:
         args.report = args.report or f"{args.output}.html"
-        check_output(args.report, "report", args.data)
+        check_output(args.report, "report", used)
+        used.append(args.report)
     if args.bad_lines:
-        check_output(args.bad_lines, "file for bad lines", args.data)
+        check_output(args.bad_lines, "file for bad lines", used)
     if args.resume and not args.checkpoint:
         raise UsageError("--resume needs --checkpoint PATH, the folder to go on from.")
     if args.task == "regress":

@@ -51,7 +51,7 @@ class Story:
 
 def report(args: Any) -> int:
     """The command."""
-    check_output(args.output, "report")
+    check_output(args.output, "report", [args.model])
     if os.path.isdir(args.model):
         story = story_of_run(args.model)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -219,9 +220,13 @@ def whole_numbers(y: np.ndarray) -> np.ndarray:
 
 def check_output(path: str, what: str = "output", inputs: Iterable[str] = ()) -> None:
     """A file can be written there, not over an input; found out before any work is done."""
-    folder = os.path.dirname(os.path.realpath(path))
-    if os.path.exists(path) and any(os.path.realpath(path) == os.path.realpath(i) for i in inputs):
-        raise CommandError(f"{path}: the {what} would overwrite the data")
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    for other in (os.path.realpath(name) for name in inputs if name and name != "-"):
+        if target == other:
+            raise CommandError(f"{path}: the {what} would overwrite the data, or another file of this command")
+        if os.path.isdir(other) and target.startswith(other + os.sep):
+            raise CommandError(f"{path}: the {what} would become part of the data in {other}")
     if os.path.isdir(path):
         raise CommandError(f"{path}: the {what} is a folder, a file is needed")
     if not os.path.isdir(folder):
@@ -230,15 +235,11 @@ def check_output(path: str, what: str = "output", inputs: Iterable[str] = ()) ->
         raise CommandError(f"{path}: the {what} is not a regular file")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise CommandError(f"{path}: the {what} is not writable")
-    probe = os.path.join(folder, f".widemargin-{os.getpid()}.probe")
     try:  # what `access` does not know: read-only disks, quotas
-        with open(probe, "xb") as file:
+        with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"0")
     except OSError as error:
         raise CommandError(f"{path}: the {what} is not writable ({error.strerror})") from None
-    finally:
-        if os.path.exists(probe):
-            os.unlink(probe)
 
 
 @contextlib.contextmanager

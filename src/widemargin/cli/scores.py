@@ -56,7 +56,7 @@ class ClassScores:
         hits, support, chosen = np.diag(table), table.sum(1), table.sum(0)
         precision, recall = ratio(hits, chosen), ratio(hits, support)
         f1 = ratio(2 * hits, support + chosen)
-        labels = [label.item() for label in self.model.classes_]
+        labels = self.model.classes_.tolist()
         return {
             "task": "classify",
             "examples": n,

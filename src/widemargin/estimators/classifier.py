@@ -140,9 +140,9 @@ class SVMClassifier(
                 f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
             )
         self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
-        weights = self._example_weights(sample_weight, X, y)
         if is_streaming(self.solver):
-            return self._fit_rows(X, y, weights)
+            return self._fit_rows(X, y, checked_weights(sample_weight, X))
+        weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
         bias, shape = self._weight_shape(problem.n_features)
         return fit_linear(self, problem, X, y, target, weights, shape, bias, self.rescaling)
@@ -180,13 +180,16 @@ class SVMClassifier(
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         return bias, (outputs, n_weights // outputs - bool(bias))
 
-    def _begin_stream(self, stream, classes) -> None:
-        """Classes and their losses."""
-        if isinstance(self.class_weight, str):
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+        """Classes, their losses and weights."""
+        counted = is_whole and isinstance(stream, ArrayStream)
+        if isinstance(self.class_weight, str) and not counted:
             raise ValueError(
                 "class_weight='balanced' needs to count all labels first; pass a dict of weights."
             )
         labels = labels_of(stream) if classes is None else np.unique(np.asarray(classes))
+        if not len(labels):
+            raise ValueError(f"{stream.name} has no examples.")
         check_classification_targets(labels)
         if labels.dtype.kind == "f" and np.array_equal(labels, labels.astype(np.int64)):
             labels = labels.astype(np.int64)
@@ -197,16 +200,24 @@ class SVMClassifier(
             )
         self.classes_ = labels
         self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
+        self.class_weights_ = None
+        if self.class_weight is not None:
+            seen = stream.y if counted else self.classes_
+            self.class_weights_ = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=np.asarray(seen)
+            )
 
     def _encode(self, chunk, X):
         """The problem, targets and weights of a chunk."""
         label = class_numbers(self.classes_, chunk)
         problem, target = self._problem(X.shape[1], label)
         weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        if self.class_weight is not None:
+        per_class = getattr(self, "class_weights_", None)
+        if per_class is None and isinstance(self.class_weight, dict):
             per_class = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=self.classes_
             )
+        if per_class is not None:
             weights = per_class[label] if weights is None else weights * per_class[label]
         return problem, target, weights
 

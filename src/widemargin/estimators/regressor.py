@@ -130,7 +130,7 @@ stop, warm_start, random_state
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
         return bias, (1, n_weights - bool(bias))
 
-    def _begin_stream(self, stream, classes) -> None:
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
         self._check_epsilon()
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")

@@ -29,6 +29,10 @@ from ..streams.fingerprint import Fingerprint
 from .fitting import check_parameters, checked_data, flat_mask, flat_prior, named_solver
 
 STREAMING = (StreamingDual, OutOfCore)
+#: Reasons of an end that a checkpoint may go on from.
+UNFINISHED = ("interrupt", "seconds")
+#: Parameters that may differ between two calls.
+LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_state")
 
 
 def as_stream(source: Any) -> Stream:
@@ -82,6 +86,7 @@ class Streaming:
     _attributes: Callable
     _flat_weights: Callable
     _certificate: Any
+    _trained: Any
     _run: StreamRun | None
 
     # ------------------------------------------------------------ what users call
@@ -147,29 +152,41 @@ class Streaming:
         if isinstance(run.solver, OutOfCore) and checkpoint is not None:
             run.solver = dataclasses.replace(run.solver, folder=checkpoint)
         saver = Checkpoint(checkpoint, self, run, stream, checkpoint_seconds)
-        position = saver.resume() if resume else saver.begin()
         verify = passes != 1 if verify is None else verify
-        reason = saver.reason
-        if reason is None:
-            limits = passes or self.max_passes, verify, self.max_seconds
-            with soft_interrupt() as is_stopped, run.running():
-                reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
-        if run.learner is None:
-            raise KeyboardInterrupt
-        self._settle(run, reason)
-        self._put_away(run, saver, reason, keep_checkpoint)
-        warn_of_gap(run, self, verify)
+        limits = passes or self.max_passes, verify, self.max_seconds
+        try:
+            position = saver.resume() if resume else saver.begin()
+            reason = saver.reason if is_final(saver.reason, run, passes) else None
+            if reason is None:
+                with soft_interrupt() as is_stopped, run.running():
+                    reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
+            if run.learner is None:
+                raise KeyboardInterrupt
+            self._settle(run, reason)
+            self._put_away(run, saver, reason, keep_checkpoint)
+        except BaseException:
+            self._run = None  # nothing to go on from
+            if isinstance(run.solver, OutOfCore) and run.learner is not None and not checkpoint:
+                run.learner.close()
+            raise
+        finally:
+            run.on_progress = None
+        if reason not in UNFINISHED:
+            warn_of_gap(run, self, verify)
         return self
 
     def _put_away(self, run: StreamRun, saver: Checkpoint, reason: str, keep: bool) -> None:
-        """Files of the run: kept if it was interrupted, so that it can be taken up again."""
-        if reason != "interrupt":
+        """Files of the run: kept if it was cut short, so that it can be taken up again."""
+        if reason not in UNFINISHED:
             saver.finish(reason)
-        stays = saver.folder is not None and (keep or reason == "interrupt")
+        stays = saver.folder is not None and (keep or reason in UNFINISHED)
         if not stays:
             if isinstance(run.solver, OutOfCore):
                 run.learner.close()
             saver.remove()
+        if isinstance(run.solver, OutOfCore):  # open files are no part of a model
+            self._certificate = run.certificate or run.cache_certificate()
+            self._run = None
 
     def verify(self, stream) -> Certificate:
         """Prove the gap of the model: one pass over the data it was trained on.
@@ -191,6 +208,7 @@ class Streaming:
                 "The model was not trained on a stream; its certificate_ speaks about the data "
                 f"already: {self.certificate_}."
             )
+        self._check_unchanged()
         stream = as_stream(stream)
         self._columns, self._is_fixed = int(self.n_features_in_), True
         weights = self._flat_weights()
@@ -218,21 +236,38 @@ class Streaming:
         X, y = self._checked_part(X, y, run is None)
         if run is None:
             self._check_fresh()
-            self._begin_stream(ArrayStream(X, y), classes)
+            self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
             run = self._run = self._new_run()
             if isinstance(run.solver, OutOfCore):
                 raise ValueError(
                     "out_of_core reads a stream to its end; partial_fit has none. Use "
                     "solver='streaming_dual' or 'auto'."
                 )
-        chunk = Chunk(X, y, row=run.rows, weight=sample_weight)
+        else:
+            self._check_unchanged()
+        chunk = Chunk(X, y, row=max(run.rows, run.n_rows or 0), weight=sample_weight)
         with run.running():
-            run.absorb(chunk)
+            run.absorb(chunk, is_new=True)
             run.tidy(chunk.size)
             run.record()
         self._is_fixed = True
         self._settle(run, None)
         return self
+
+    def _check_unchanged(self) -> None:
+        """What was learnt belongs to the parameters it was learnt with."""
+        now = getattr(self, "_trained", None) and self._shaping_params()
+        for name, value in (now or {}).items():
+            if not is_same(value, self._trained[name]):
+                raise ValueError(
+                    f"{name} was {self._trained[name]!r} when the model was trained and is "
+                    f"{value!r} now; fit it anew."
+                )
+
+    def _shaping_params(self) -> dict[str, Any]:
+        """The parameters that shape the problem."""
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return {name: value for name, value in params.items() if name not in LIMITS}
 
     def _check_fresh(self) -> None:
         """`partial_fit` goes on from dual variables, which `fit` and files do not keep."""
@@ -265,7 +300,12 @@ class Streaming:
 
     def _new_run(self) -> StreamRun:
         solver = self._streaming_solver()
-        self._columns, self._is_fixed = 0, False
+        if getattr(self, "stop", None) is not None or getattr(self, "warm_start", False):
+            raise ValueError(
+                "stop=... and warm_start=True are for solvers that have all data; a stream is "
+                "limited by passes and max_seconds."
+            )
+        self._columns, self._is_fixed, self._trained = 0, False, None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         tol = self.tol
@@ -275,9 +315,9 @@ class Streaming:
         """The examples of a chunk as an oracle, or an error that names the row."""
         if chunk.y is None:
             raise StreamError(f"{chunk.source}: there are no labels to learn from.")
+        check_weights(chunk)
         X = self._inputs(chunk)
         problem, target, weights = self._encode(chunk, X)
-        check_weights(chunk)
         check_size(problem.n_features)
         params = self.C, weights, getattr(self, "rescaling", "margin")
         return make_oracle(problem, X, target, *params)
@@ -326,11 +366,28 @@ class Streaming:
             setattr(self, name, value)
         self._certificate = run.certificate
         self.history_ = run.history
-        self.solver_ = run.solver
+        self.solver_ = self._streaming_solver()
+        self._trained = self._shaping_params()
         self.stopped_by_ = reason or "stream"
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
         self.progressive_loss_ = run.learner.progressive.mean
         self.n_examples_seen_ = run.fingerprint.count
+
+
+def is_final(reason: str | None, run: StreamRun, passes: int | None) -> bool:
+    """Whether a checkpoint's run has nothing left to do."""
+    used_up = reason == "passes" and passes is not None and run.passes >= passes
+    return reason == "gap" or used_up
+
+
+def is_same(one: Any, two: Any) -> bool:
+    """Equality of parameters, arrays among them."""
+    if one is two:
+        return True
+    try:
+        return bool(np.all(np.asarray(one == two)))
+    except (TypeError, ValueError):
+        return False
 
 
 def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once) -> None:
@@ -362,6 +419,10 @@ def check_weights(chunk: Chunk) -> None:
     if chunk.weight is None:
         return
     weights = np.asarray(chunk.weight, float)
+    if weights.shape != (chunk.size,):
+        raise StreamError(
+            f"{chunk.where(0)}: {chunk.size} examples, but weights of shape {weights.shape}."
+        )
     wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if wrong.size:
         row = int(wrong[0])
@@ -403,19 +464,21 @@ class Driver:
 
     def read(self, position: Any) -> None:
         """One pass over the stream, or the rest of one."""
+        first = self.run.learner is None
         for chunk in self.stream.chunks(position):
             self.run.absorb(chunk)
             self.run.record()
-            self.between(chunk.position)
+            self.between(chunk.position, force=first)  # what cannot be saved is told at once
+            first = False
         self.look_up()  # Ctrl-C may have ended the writer of a pipe, too
 
     def between(self, position: Any, force: bool = False) -> None:
         """A moment at which everything is consistent: save, and stop if asked to."""
-        interrupted = self.is_stopped()
-        self.saver.offer(position, force or interrupted)
+        interrupted, late = self.is_stopped(), self.run.elapsed > self.max_seconds
+        self.saver.offer(position, force or interrupted or late)
         if interrupted:
             raise Stopped("interrupt")
-        if self.run.elapsed > self.max_seconds:
+        if late:
             raise Stopped("seconds")
 
     def look_up(self) -> None:
@@ -462,6 +525,8 @@ class Driver:
         report = learner.solve(run.tol, most, deadline, told)
         run.passes = report.passes
         self.certify(True)
+        if report.reason in UNFINISHED:
+            self.saver.offer(None, force=True)
         return report.reason
 
     def certify(self, is_proven: bool) -> None:

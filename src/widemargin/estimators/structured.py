@@ -116,7 +116,7 @@ random_state
         """
         return self._partial_fit(X, y, sample_weight, None)
 
-    def _begin_stream(self, stream, classes) -> None:
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
         check_functions(self.problem)
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")

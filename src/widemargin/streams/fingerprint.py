@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..compile import kernel
 from ..rows import Rows
@@ -47,9 +50,10 @@ class Fingerprint:
         """Examples of any kind."""
         weights = [1.0] * len(Y) if weight is None else weight
         for x, y, factor in zip(X, Y, weights, strict=True):
-            text = pickle.dumps((x, y, float(factor)), protocol=5)
-            digest = hashlib.blake2b(text, digest_size=8).digest()
-            self.total = (self.total + int.from_bytes(digest, "little")) % 2**64
+            digest = hashlib.blake2b(digest_size=8)
+            for part in (x, y, float(factor)):
+                spell(part, digest)
+            self.total = (self.total + int.from_bytes(digest.digest(), "little")) % 2**64
             self.count += 1
 
     def __eq__(self, other: object) -> bool:
@@ -61,6 +65,30 @@ class Fingerprint:
 
     def __str__(self) -> str:
         return f"{self.count} examples, {self.total:016x}"
+
+
+def spell(item: Any, digest: Any) -> None:
+    """Feed a value to a hash: equal values alike, whatever their memory looks like."""
+    if sp.issparse(item):
+        item = item.toarray()
+    if isinstance(item, np.ndarray | np.generic) and item.dtype.kind in "fiub":
+        digest.update(f"{item.shape}".encode())
+        digest.update(np.ascontiguousarray(item, np.float64).tobytes())
+    elif isinstance(item, int | float):
+        spell(np.float64(item), digest)
+    elif isinstance(item, str):
+        digest.update(b"s" + item.encode("utf-8", "surrogatepass") + b"\0")
+    elif isinstance(item, dict):
+        digest.update(f"d{len(item)}".encode())
+        for key in sorted(item, key=repr):
+            spell(key, digest)
+            spell(item[key], digest)
+    elif isinstance(item, Sequence | np.ndarray) and not isinstance(item, bytes):
+        digest.update(f"l{len(item)}".encode())
+        for part in item:
+            spell(part, digest)
+    else:
+        digest.update(pickle.dumps(item, protocol=5))
 
 
 @kernel

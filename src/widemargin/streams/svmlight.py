@@ -183,13 +183,14 @@ class SvmlightStream:
 
     def signature(self) -> dict[str, Any]:
         """What tells these data from others without reading them, as JSON."""
-        options = "n_features", "zero_based", "labels", "hash_bits", "skip_bad_lines"
+        options = "n_features", "zero_based", "labels", "hash_bits", "skip_bad_lines", "chunk_bytes"
         about = {name: getattr(self, name) for name in options} | {"dtype": self.dtype.name}
         if not self.repeatable:
             return {"name": self.name} | about
         return about | {
             "files": [os.path.basename(file) for file in self.files],
             "bytes": [os.path.getsize(file) for file in self.files],
+            "modified": [os.stat(file).st_mtime_ns for file in self.files],
             "crc32": [end_sums(file) for file in self.files],
         }
 

@@ -78,6 +78,12 @@ class PlaneCache:
 
     def enter(self, oracle, row: int) -> None:
         """Look at a new part: the examples row, row + 1, ..."""
+        if oracle.n_features != self.state.w.size:
+            raise ValueError(
+                f"The stream grew from {self.state.w.size} to {oracle.n_features} weights. With a "
+                "prior, nonnegative weights or slack rescaling their number must be known from the "
+                "beginning: n_features=... of the stream (--features)."
+            )
         held = np.zeros(oracle.n_examples)
         back = self.retired.between(row, len(held))
         held[self.retired.rows[back] - row] = self.retired.duals[back]
