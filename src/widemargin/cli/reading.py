@@ -224,7 +224,7 @@ def check_output(path: str, what: str = "output", inputs: Iterable[str] = ()) ->
     folder = os.path.dirname(target)
     for other in (os.path.realpath(name) for name in inputs if name and name != "-"):
         if target == other:
-            raise CommandError(f"{path}: the {what} would overwrite the data, or another file of this command")
+            raise CommandError(f"{path}: the {what} would overwrite the data or another file")
         if os.path.isdir(other) and target.startswith(other + os.sep):
             raise CommandError(f"{path}: the {what} would become part of the data in {other}")
     if os.path.isdir(path):
