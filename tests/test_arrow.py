@@ -428,7 +428,7 @@ def test_signatures_of_svmlight_files_and_arrays(tmp_path):
         "n_features",
     }
     path.write_bytes(TEXT.replace(b"0.5", b"0.6"))
-    assert differing(one, SvmlightStream(path).signature()) == {"crc32"}
+    assert "crc32" in differing(one, SvmlightStream(path).signature())
     y = np.arange(N)
     two = ArrayStream(DENSE, y).signature()
     assert json.loads(json.dumps(two)) == two
