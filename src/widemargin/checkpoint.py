@@ -24,7 +24,7 @@ from .tensorfile import read_arrays, write_arrays
 
 FILE = "state.safetensors"
 #: All that a run writes into its folder; nothing else is ever removed from it.
-OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
+OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*|.*\.widemargin-.*")
 
 
 class CheckpointError(ValueError):
