@@ -68,11 +68,13 @@ def test_killed_at_random_moments(tmp_path, solver, K, kills):
     whole, point = tmp_path / "whole.model", tmp_path / "point"
     saving = ["--checkpoint", str(point), "--checkpoint-seconds", "0"]
     assert in_child([*command, "-o", str(whole)]) == 0  # compiles
-    begin = time.perf_counter()
+    expected = widemargin.load(whole)  # imports what a child would otherwise import anew
     again = tmp_path / "again.model"
-    assert in_child([*command, *saving, "-o", str(again)]) == 0
-    lasts = time.perf_counter() - begin
-    expected = widemargin.load(whole)
+    lasts = np.inf
+    for _ in range(2):
+        begin = time.perf_counter()
+        assert in_child([*command, *saving, "-o", str(again)]) == 0
+        lasts = min(lasts, time.perf_counter() - begin)
     assert np.array_equal(widemargin.load(again).coef_, expected.coef_)
     rng = np.random.default_rng(3)
     deaths = resumed = 0
