@@ -29,6 +29,9 @@ LISTED = ("str", "object", "int16", "uint16", "float16")
 class Saving:
     """`save(path)` for estimators."""
 
+    #: Fitted attributes that only this estimator has: arrays, numbers, strings.
+    _saved: tuple[str, ...] = ()
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to `path`, whole or not at all.
 
@@ -49,7 +52,7 @@ def save(model: Any, path: str | Path) -> None:
     check_is_fitted(model)
     arrays: dict[str, np.ndarray] = {}
     attributes: dict[str, Any] = {}
-    for name in FITTED:
+    for name in FITTED + model._saved:
         value = getattr(model, name, None)
         if value is not None:
             attributes[name] = stored(value, name, arrays)
@@ -122,7 +125,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
             params["problem"] = problem
         model = kind(**params)
         for attribute, value in header["attributes"].items():
-            if attribute not in FITTED + SEEN + LEARNT[:2]:
+            if attribute not in FITTED + kind._saved + SEEN + LEARNT[:2]:
                 raise KeyError(f"unknown attribute {attribute}")
             setattr(model, attribute, restored(value, arrays))
         size = model.coef_.size

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from ..geometry import Geometry
+from ..geometry import Geometry, check_size
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
@@ -18,7 +18,62 @@ from .fitting import SolverParameters, check_parameters, finish_fit
 from .streaming import Streaming, is_streaming
 
 
-class StructuredSVM(Saving, Streaming, CallbackSupportMixin, SolverParameters, BaseEstimator):
+class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters, BaseEstimator):
+    """An estimator around one problem, which is the same for all examples.
+
+    A subclass gives `_problem` and calls `_fit_problem` with examples as that problem takes them;
+    for streams it gives `_begin_stream`, `_inputs(chunk)` and `_encode(chunk, X)`.
+    """
+
+    C: float
+    rescaling: str
+    coef_: np.ndarray
+    _problem: Any
+
+    def _fit_problem(self, X, Y, weights=None):
+        """Learn `coef_` of `_problem` from inputs and truths of equal number."""
+        check_size(int(self._problem.n_features))
+        geometry = self._geometry(int(self._problem.n_features))
+        oracle = make_oracle(self._problem, X, Y, self.C, weights, self.rescaling)
+        if isinstance(oracle, CompiledOracle):
+            check_packed(oracle.data)
+        return finish_fit(self, oracle, geometry, X, Y)
+
+    def _geometry(self, n_weights: int) -> Geometry:
+        return Geometry(n_weights, self.prior, self.nonnegative)
+
+    def _flat_weights(self) -> np.ndarray:
+        return self.coef_.copy()
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
+        return {"coef_": np.array(w)}
+
+    def _checked_part(self, X, y, is_first: bool):
+        return X, y
+
+    def _inputs(self, chunk):
+        """The inputs of a chunk, as they are."""
+        n = len(chunk.y)
+        if chunk.size != n:
+            raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
+        return chunk.X
+
+    def _encode(self, chunk, X):
+        return self._problem, chunk.y, chunk.weight
+
+    def _predict_one(self, x, w: np.ndarray):
+        if isinstance(self._problem, GivesPlanes):
+            return self._problem.predict(x, w)
+        return self._problem.decode(x, w)
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        losses = (
+            self._problem.loss(true, self._predict_one(x, w)) for x, true in zip(X, y, strict=True)
+        )
+        return float(np.mean(np.fromiter(losses, float, len(y))))
+
+
+class StructuredSVM(ProblemEstimator):
     """Structural SVM for a problem given by its three functions.
 
     Parameters
@@ -78,6 +133,10 @@ random_state
         self.warm_start = warm_start
         self.random_state = random_state
 
+    @property
+    def _problem(self):
+        return self.problem
+
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to inputs X and truths y, two sequences of equal length.
@@ -99,11 +158,7 @@ random_state
         weights = checked_sequence_weights(sample_weight, len(y))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
-        geometry = Geometry(int(self.problem.n_features), self.prior, self.nonnegative)
-        oracle = make_oracle(self.problem, X, y, self.C, weights, self.rescaling)
-        if isinstance(oracle, CompiledOracle):
-            check_packed(oracle.data)
-        return finish_fit(self, oracle, geometry, X, y)
+        return self._fit_problem(X, y, weights)
 
     def partial_fit(self, X, y, sample_weight=None):
         """Learn from further examples; those given twice count as two examples.
@@ -120,25 +175,6 @@ random_state
         check_functions(self.problem)
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
-
-    def _checked_part(self, X, y, is_first: bool):
-        return X, y
-
-    def _inputs(self, chunk):
-        """The inputs of a chunk, as they are."""
-        n = len(chunk.y)
-        if chunk.size != n:
-            raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
-        return chunk.X
-
-    def _encode(self, chunk, X):
-        return self.problem, chunk.y, chunk.weight
-
-    def _geometry(self, n_weights: int) -> Geometry:
-        return Geometry(n_weights, self.prior, self.nonnegative)
-
-    def _flat_weights(self) -> np.ndarray:
-        return self.coef_.copy()
 
     def predict(self, X) -> list[Any]:
         """The best output of each input."""
@@ -162,20 +198,6 @@ random_state
         if isinstance(phi, tuple):
             return float(self.coef_[np.asarray(phi[0])] @ np.asarray(phi[1]))
         return float(np.asarray(phi) @ self.coef_)
-
-    def _predict_one(self, x, w: np.ndarray):
-        if isinstance(self.problem, GivesPlanes):
-            return self.problem.predict(x, w)
-        return self.problem.decode(x, w)
-
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
-        losses = (
-            self.problem.loss(true, self._predict_one(x, w)) for x, true in zip(X, y, strict=True)
-        )
-        return float(np.mean(np.fromiter(losses, float, len(y))))
-
-    def _attributes(self, w: np.ndarray) -> dict[str, np.ndarray]:
-        return {"coef_": np.array(w)}
 
 
 def check_functions(problem: Any) -> None:
