@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
-    from .estimators import StructuredSVM, SVMClassifier, SVMRegressor
+    from .estimators import SequenceTagger, StructuredSVM, SVMClassifier, SVMRegressor
     from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
+    "SequenceTagger": "estimators",
     "StructuredSVM": "estimators",
     "check_problem": "checking",
     "load": "persistence",
@@ -64,6 +65,7 @@ __all__ = [
     "SVMClassifier",
     "SVMRegressor",
     "Seconds",
+    "SequenceTagger",
     "StructuredSVM",
     "Validation",
     "check_problem",

@@ -3,5 +3,6 @@
 from .classifier import SVMClassifier
 from .regressor import SVMRegressor
 from .structured import StructuredSVM
+from .tagger import SequenceTagger
 
-__all__ = ["SVMClassifier", "SVMRegressor", "StructuredSVM"]
+__all__ = ["SVMClassifier", "SVMRegressor", "SequenceTagger", "StructuredSVM"]
