@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..compile import kernel
-from ..rows import Rows
+from ..rows import Rows, as_rows
+from ..sequences import Sequences
 
 ONE = np.uint64(1)
 
@@ -45,6 +46,18 @@ class Fingerprint:
         total = hash_rows(rows, truth, weight)
         self.count += len(truth)
         self.total = (self.total + int(total)) % 2**64
+
+    def add_sequences(self, X: Sequences, Y, weight: np.ndarray | None = None) -> None:
+        """Packed sequences with a list of numbers for each truth."""
+        weight = np.ones(len(X)) if weight is None else np.ascontiguousarray(weight, np.float64)
+        truth = np.concatenate([np.asarray(y, np.float64) for y in Y])
+        for matrix in (X.rows, X.edges):
+            if matrix is not None:
+                rows = np.zeros(len(truth), np.uint64)
+                hash_each(as_rows(matrix), truth, np.empty(0), rows)
+                total = hash_sequences(X.begin, rows, weight)
+                self.total = (self.total + int(total)) % 2**64
+        self.count += len(X)
 
     def add_objects(self, X, Y, weight=None) -> None:
         """Examples of any kind."""
@@ -100,22 +113,52 @@ def mixed(word):
 
 
 @kernel
-def hash_rows(rows, truth, weight):
-    """Sum of the hashes of the rows; zeros do not count."""
+def hash_row(rows, i, truth, weight, number, bits):
+    """The hash of one row; zeros do not count. `bits` is a view of the scratch `number`."""
     values, indices, indptr = rows.values, rows.indices, rows.indptr
+    start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+    inner = np.uint64(0)
+    for k in range(start, end):
+        column = np.uint64(indices[k]) if indices.size else k - start
+        number[0] = values[k]
+        if number[0] != 0.0:
+            inner += mixed(bits[0] * np.uint64(0x9E3779B97F4A7C15) + column)
+    number[0] = truth[i] + 0.0
+    inner = mixed(inner ^ bits[0])
+    number[0] = weight[i] if weight.size else 1.0
+    return mixed(inner + bits[0])
+
+
+@kernel
+def hash_rows(rows, truth, weight):
+    """Sum of the hashes of the rows."""
     number = np.empty(1)
     bits = number.view(np.uint64)
     total = np.uint64(0)
     for i in range(np.uint64(truth.size)):
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+        total += hash_row(rows, i, truth, weight, number, bits)
+    return total
+
+
+@kernel
+def hash_each(rows, truth, weight, hashes):
+    """The hash of every row."""
+    number = np.empty(1)
+    bits = number.view(np.uint64)
+    for i in range(np.uint64(truth.size)):
+        hashes[i] = hash_row(rows, i, truth, weight, number, bits)
+
+
+@kernel
+def hash_sequences(begin, hashes, weight):
+    """Sum of the hashes of sequences, in which the order of positions counts."""
+    number = np.empty(1)
+    bits = number.view(np.uint64)
+    total = np.uint64(0)
+    for i in range(begin.size - 1):
         inner = np.uint64(0)
-        for k in range(start, end):
-            column = np.uint64(indices[k]) if indices.size else k - start
-            number[0] = values[k]
-            if number[0] != 0.0:
-                inner += mixed(bits[0] * np.uint64(0x9E3779B97F4A7C15) + column)
-        number[0] = truth[i] + 0.0
-        inner = mixed(inner ^ bits[0])
-        number[0] = weight[i] if weight.size else 1.0
+        for t in range(begin[i], begin[i + 1]):
+            inner = mixed(inner * np.uint64(0x9E3779B97F4A7C15) + hashes[t])
+        number[0] = weight[i]
         total += mixed(inner + bits[0])
     return total
