@@ -26,7 +26,7 @@ from .compile import kernel
 
 
 class GeometryArrays(NamedTuple):
-    """What compiled code reads."""
+    """What compiled code reads; all are empty where w(v) = v."""
 
     mean: np.ndarray  # (d,)
     variance: np.ndarray  # (d,) diagonal of Sigma
@@ -69,13 +69,30 @@ class Geometry:
                 )
             full = np.array(variance, float, order="C")
             variance = np.diag(full)
-        # Copies: a view of the caller's array would be read-only, another type to compiled code.
-        self.arrays = GeometryArrays(
-            np.array(np.broadcast_to(mean, d), float),
-            np.array(np.broadcast_to(variance, d), float),
-            np.where(mask, 0.0, -np.inf),
-            full,
-        )
+        self.n_features = d
+        self.arrays = GeometryArrays(np.empty(0), np.empty(0), np.empty(0), full)
+        if not self.is_plain:  # copies: the caller's array may be read-only, another type
+            self.arrays = GeometryArrays(
+                np.array(np.broadcast_to(mean, d), float),
+                np.array(np.broadcast_to(variance, d), float),
+                np.where(mask, 0.0, -np.inf),
+                full,
+            )
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean of the prior, (d,)."""
+        return np.zeros(self.n_features) if self.is_plain else self.arrays.mean
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The diagonal of Sigma, (d,)."""
+        return np.ones(self.n_features) if self.is_plain else self.arrays.variance
+
+    @property
+    def lower(self) -> np.ndarray:
+        """0 where a weight may not be negative, else -inf, (d,)."""
+        return np.full(self.n_features, -np.inf) if self.is_plain else self.arrays.lower
 
     @cached_property
     def _factor(self):
@@ -89,6 +106,8 @@ class Geometry:
 
     def spread(self, v: np.ndarray) -> np.ndarray:
         """Sigma v, for one vector or for rows of vectors."""
+        if self.is_plain:
+            return v
         return v @ self.arrays.full if self.arrays.full.size else v * self.arrays.variance
 
     def value(self, w: np.ndarray) -> float:
@@ -160,8 +179,13 @@ def check_mask(nonnegative, d: int) -> np.ndarray:
 
 @kernel
 def move(geometry, v, w, step, index, value):
-    """v += step * delta, and w follows."""
-    if geometry.full.size:
+    """v += step * delta, and w follows (it may be the same array where w(v) = v)."""
+    if geometry.variance.size == 0:
+        for k in range(index.size):
+            j = index[k]
+            v[j] += step * value[k]
+            w[j] = v[j]
+    elif geometry.full.size:
         for k in range(index.size):
             j, a = index[k], step * value[k]
             v[j] += a
@@ -178,7 +202,10 @@ def move(geometry, v, w, step, index, value):
 def curvature(geometry, index, value):
     """delta' Sigma delta."""
     total = 0.0
-    if geometry.full.size:
+    if geometry.variance.size == 0:
+        for k in range(index.size):
+            total += value[k] * value[k]
+    elif geometry.full.size:
         for k in range(index.size):
             for r in range(index.size):
                 total += value[k] * value[r] * geometry.full[index[k], index[r]]
@@ -197,8 +224,9 @@ def cross_curvature(geometry, index, value, other_index, other_value, scratch):
             for r in range(other_index.size):
                 total += value[k] * other_value[r] * geometry.full[index[k], other_index[r]]
         return total
+    plain = geometry.variance.size == 0
     for k in range(index.size):
-        scratch[index[k]] = geometry.variance[index[k]] * value[k]
+        scratch[index[k]] = value[k] if plain else geometry.variance[index[k]] * value[k]
     for r in range(other_index.size):
         total += scratch[other_index[r]] * other_value[r]
     for k in range(index.size):

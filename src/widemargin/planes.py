@@ -54,7 +54,7 @@ class DualState(NamedTuple):
     mass: np.ndarray  # (n,)
     linear: np.ndarray  # (1,)
     v: np.ndarray  # (d,)
-    w: np.ndarray  # (d,)
+    w: np.ndarray  # (d,) the same array as v where w(v) = v
     scratch: np.ndarray  # (d,) zero between calls
     hinge: np.ndarray  # (n,) as met at the last visit
     rest: np.ndarray  # (n,) epochs for which the example may be skipped
@@ -106,7 +106,7 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
         np.zeros(n),
         np.zeros(1),
         v,
-        geometry.weights(v),
+        v if geometry.is_plain else geometry.weights(v),
         np.zeros(d),
         np.zeros(n),
         np.zeros(n, np.int64),

@@ -65,7 +65,7 @@ class OneSlack:
         v = np.zeros(d)
         w = geometry.weights(v)
         if start is not None:  # its objective will be offered: it must be allowed
-            w = np.maximum(np.array(start.w, float), geometry.arrays.lower)
+            w = np.maximum(np.array(start.w, float), geometry.lower)
         m = 16
         a, idle = np.zeros(m), np.full(m, FREE)
         a[0], idle[0] = 1.0, 0
@@ -132,15 +132,15 @@ def with_room(state: Cuts) -> Cuts:
 
 def solved(state: Cuts, geometry, tol: float) -> Cuts:
     """The program over the cuts, solved until its own gap is at most about `tol`."""
-    arrays, a = geometry.arrays, state.a.copy()
+    a = state.a.copy()
     floor = 1e-14 * max(1.0, float(np.abs(state.b).max()))
     accuracy, limit = max(tol, floor), 200 * len(a) + 20_000
     if geometry.is_constrained:
         ascend_clipped(state, geometry, a, accuracy, limit)
-        shape = arrays.mean, arrays.variance, arrays.lower
+        shape = geometry.mean, geometry.variance, geometry.lower
         solve_clipped_qp(state.A, state.G, state.b, a, *shape, accuracy, limit)
     else:
-        shifted = state.b - state.A @ arrays.mean
+        shifted = state.b if geometry.is_plain else state.b - state.A @ geometry.mean
         solve_simplex_qp(state.G, shifted, a, accuracy, limit)
     a /= a.sum()
     v = a @ state.A
@@ -155,17 +155,17 @@ def ascend_clipped(state: Cuts, geometry, a: np.ndarray, accuracy: float, limit:
     Where the same weights stay above zero the dual is quadratic: solve that program, then search
     along the line to its solution on the true dual, which is concave.
     """
-    arrays = geometry.arrays
+    mean, variance, lower = geometry.mean, geometry.variance, geometry.lower
     for _ in range(50):
         w = geometry.weights(a @ state.A)
         g = state.b - state.A @ w
         if g.max() - g[a > 0].min() <= accuracy:
             return
-        free = w > arrays.lower
+        free = w > lower
         A = state.A[:, free]
         target = a.copy()
-        shifted = state.b - A @ arrays.mean[free]
-        solve_simplex_qp((A * arrays.variance[free]) @ A.T, shifted, target, accuracy, limit)
+        shifted = state.b - A @ mean[free]
+        solve_simplex_qp((A * variance[free]) @ A.T, shifted, target, accuracy, limit)
         direction = target - a
         low, high = 0.0, 1.0
         for _ in range(30):

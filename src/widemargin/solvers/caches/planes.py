@@ -111,10 +111,8 @@ class PlaneCache:
                 "beginning: n_features=... of the stream (--features)."
             )
         self.geometry, self.problem = Geometry(new), oracle.problem
-        columns: dict[str, Any] = {
-            name: longer(getattr(self.state, name), new) for name in ("v", "w", "scratch")
-        }
-        self.state = self.state._replace(geometry=self.geometry.arrays, **columns)
+        v, scratch = longer(self.state.v, new), longer(self.state.scratch, new)
+        self.state = self.state._replace(geometry=self.geometry.arrays, v=v, w=v, scratch=scratch)
         self.base, self._oracle = longer(self.base, new), None
 
     def explore(self, begin: int, gap: float, fresh: int = 0, count: int | None = None) -> Explored:
