@@ -9,13 +9,13 @@ r           position in the list, from 1
 
     average precision   mean over relevant documents of (relevant ones down to r) / r
     precision@k         relevant documents among the first k, / k
-    DCG@k               sum over r <= k of (2^relevance - 1) * discount(r),  discount = 1 / log2(1 + r)
+    DCG@k               sum over r <= k of (2^relevance - 1) * discount(r), 1 / log2(1 + r)
     NDCG@k              DCG@k / largest possible DCG@k
 
 LETOR's evaluation scripts (3.0 and 4.0) differ in two points, which `letor_ndcg_at` follows: the
 discount is 1 at r = 1 and 1 / log2(r) from r = 2 on, so the first two positions weigh the same; and
-a query of fewer than k documents has NDCG@k = 0. Their mean average precision is `average_precision`
-here. Queries without a relevant document count as 0 in all of these, and are part of LETOR's means.
+a query of fewer than k documents has NDCG@k = 0. Their MAP is the mean of `average_precision`.
+Queries without a relevant document count as 0 in all of these, and are part of LETOR's means.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def below(tree, level):
 
 @kernel
 def count_right(level, score, begin, n_levels, pairs, right):
-    """Pairs of different level of each list, and those in the right order."""
+    """Pairs of different level of each list, and those in the right order, ties half."""
     tree = np.zeros(n_levels + 1, np.int64)
     for q in range(begin.size - 1):
         first, last = begin[q], begin[q + 1]
@@ -205,23 +205,14 @@ def count_right(level, score, begin, n_levels, pairs, right):
             j = i
             while j > first and score[j - 1] == score[i - 1]:
                 j -= 1
-            for k in range(j, i):
-                right[q] += below(tree, level[k])
+            for k in range(j, i):  # lower documents with a smaller score
+                right[q] += 0.5 * below(tree, level[k])
             for k in range(j, i):
                 insert(tree, level[k], 1)
-            for k in range(j, i):  # lower ones of the group: half a pair each
-                lower = below(tree, level[k])
-                pairs[q] += lower
+            for k in range(j, i):  # ... and with a score that is not larger
+                right[q] += 0.5 * below(tree, level[k])
             i = j
-        # pairs[q] so far: lower-level documents with a score that is not larger
+        for k in range(first, last):
+            pairs[q] += below(tree, level[k])
         for k in range(first, last):
             insert(tree, level[k], -1)
-        all_pairs = 0.0
-        for k in range(first, last):
-            all_pairs += below(tree, level[k])
-            all_pairs += (k - first) - below(tree, level[k] + 1)
-            insert(tree, level[k], 1)
-        for k in range(first, last):
-            insert(tree, level[k], -1)
-        right[q] = 0.5 * (right[q] + pairs[q])  # strictly smaller, and not larger: ties count half
-        pairs[q] = all_pairs

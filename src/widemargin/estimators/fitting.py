@@ -19,7 +19,16 @@ from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..rows import check_indices
 from ..run import Progress, run
-from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
+from ..solvers import (
+    NAMES,
+    Cached,
+    DualCoordinate,
+    OneSlack,
+    ProximalNewton,
+    Solver,
+    Start,
+    StreamingSolver,
+)
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
@@ -27,6 +36,8 @@ from ..stopping import Gap, Passes, Rule, Seconds
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
 #: An oracle call slower than this is worth a cache of planes.
 SLOW_CALL = 2e-5
+#: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent.
+FEW_EXAMPLES = 10
 
 
 class SolverParameters:
@@ -105,6 +116,8 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
         return DualCoordinate()
     if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows | ClassRows):
         return DualCoordinate()  # known to be cheap; timing would make the choice a matter of luck
+    if isinstance(oracle, CompiledOracle) and oracle.n_examples <= FEW_EXAMPLES:
+        return OneSlack()  # such as the ranking of one long list
     w = geometry.weights(np.zeros(oracle.n_features))
     if oracle.seconds_per_call(w) < SLOW_CALL:
         return DualCoordinate()

@@ -130,7 +130,7 @@ random_state
         """
         check_parameters(self)
         ranking_problem(self.loss, 1)
-        X, y = checked_data(self, X, y, y_numeric=True)
+        X, y = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
         queries, weights = self._informative(X, y, qid, sample_weight)
         if not len(queries):
             raise ValueError(

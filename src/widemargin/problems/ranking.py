@@ -15,7 +15,7 @@ loss                on what Q stands                      most violated ranking
 RocArea             all pairs of different relevance      pair by pair, O(m log m)
 AveragePrecision    relevant (y > 0) against the rest     each negative alone, O(m log m + P N)
 PrecisionAt         the same                              each number of hits, O(m log m + k^2)
-NDCGAt              one Q for each threshold, see below   a table for each threshold, O(m log m + P N)
+NDCGAt              a Q for each threshold, see below     a table for each, O(m log m + P N)
 
 **ROC area** with more than two relevances. The pairs of Q decide separately: (i, j) is swapped iff
 s_i - s_j < 1/2, and hinge = 1/|Q| sum over Q of max(0, 1 - 2 (s_i - s_j)). For two relevances a
@@ -30,15 +30,18 @@ The hinge still bounds the loss of the ranking by scores, which is one of these 
 
 where NDCG_t has gain 1 for documents with y >= t and 0 else, step_t is the step of the gain at t,
 and ideal the largest DCG; the ideal ranking is ideal for each t. An output is a ranking *for each
-threshold* (thresholds, m) and phi = sum over t of share_t * phi_t with Q_t = {y >= t} x {y < t}: the
-thresholds decide separately and exactly. Ordering by scores is best for all of them at once, so the
-hinge bounds 1 - NDCG of the ranking by scores. For two relevances this is the plain pairwise map.
+threshold* (thresholds, m), phi = sum over t of share_t * phi_t with Q_t = {y >= t} x {y < t}, and
+the thresholds decide separately and exactly. Ordering by scores is best for all of them at once, so
+the hinge bounds 1 - NDCG of the ranking by scores. For two relevances phi is the pairwise map.
 (With one ranking for all thresholds no exact method faster than exponential in their number is
 known to us.)
 
 **Precision@k** is divided by the largest possible one, min(k, P) / k, so that the truth has loss 0.
 
-Slack rescaling: the library's search over the scale of the loss, which calls `decode`.
+**Slack rescaling** is exact for the ROC area: of all outputs with n swapped pairs, those with the n
+smallest differences s_i - s_j have the largest loss * (1 - <w, delta>), so one pass over the sorted
+differences finds the best n, O(|Q| log |Q|). For the other losses the library searches over the
+scale of the loss.
 """
 
 from __future__ import annotations
@@ -180,7 +183,7 @@ class RocArea(RankingProblem):
 
     def __init__(self, n_inputs: int):
         super().__init__(n_inputs)
-        self.oracle = roc_oracle
+        self.oracle, self.slack_oracle = roc_oracle, roc_slack_oracle
 
     def level(self, relevance: np.ndarray) -> np.ndarray:
         return relevance
@@ -437,6 +440,42 @@ def roc_oracle(data, q, w, index, value):
         return 0.0, 0
     pairs = data.pairs[q]
     return swapped / pairs, write_sum(data, q, coefficient, 2.0 / pairs, index, value)
+
+
+@kernel
+def roc_slack_oracle(data, q, w, index, value):
+    """The pairs of the smallest differences, as many as make loss * (1 - <w, delta>) largest."""
+    level = data.level[data.begin[q] : data.begin[q + 1]]
+    scores = scores_of(data, q, w)
+    pairs, m = np.int64(data.pairs[q]), level.size
+    differences = np.empty(pairs)
+    t = 0
+    for i in range(m):
+        for j in range(m):
+            if level[i] > level[j]:
+                differences[t] = scores[i] - scores[j]
+                t += 1
+    order = np.argsort(differences)
+    total, best, count = 0.0, 0.0, 0
+    for n in range(1, pairs + 1):
+        total += differences[order[n - 1]]
+        product = n * (1.0 - 2.0 * total / pairs)
+        if product > best:
+            best, count = product, n
+    if count == 0:
+        return 0.0, 0
+    is_swapped = np.zeros(pairs, np.bool_)
+    is_swapped[order[:count]] = True
+    coefficient = np.zeros(m)
+    t = 0
+    for i in range(m):
+        for j in range(m):
+            if level[i] > level[j]:
+                coefficient[i] += is_swapped[t]
+                coefficient[j] -= is_swapped[t]
+                t += 1
+    loss = count / pairs
+    return loss, write_sum(data, q, coefficient, 2.0 * loss / pairs, index, value)
 
 
 @kernel

@@ -29,7 +29,8 @@ V_{j-1}(k'), a table of N (P + 1) bits.
 of Joachims 2005): the best ranking for a given h has p_1..p_h and n_1..n_{k-h} on top, each part in
 the order of scores. Against sorting everything, forced pairs cost extra
 
-    sum over i > h,  j <= k - h of max(0, p_i - n_j)  +  sum over i <= h, j > k - h of max(0, n_j - p_i)
+    sum over i > h, j <= k - h of max(0, p_i - n_j)
+    + sum over i <= h, j > k - h of max(0, n_j - p_i)
 
 and prefix sums give that in O(k) for each h.
 """

@@ -178,12 +178,11 @@ class QueryStream:
         seen: set = set()
         for rows in self.stream.chunks():
             chunk = checked(rows)
-            if waiting is not None and waiting.source != chunk.source:
-                if waiting.qid[0] != chunk.qid[0]:  # complete; its lines are those of its own file
-                    for found in self._whole(waiting, number, seen):
-                        number += found.size
-                        yield found
-                    waiting = None
+            if waiting is not None and is_over(waiting, chunk):
+                for found in self._whole(waiting, number, seen):
+                    number += found.size
+                    yield found
+                waiting = None
             chunk = joined(waiting, chunk)
             last = np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1])
             if not last.size:
@@ -247,6 +246,11 @@ def checked(chunk: Chunk) -> Chunk:
         raise StreamError(f"{chunk.where(row)}: its relevance is {y[row]}.")
     X: Any = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
     return chunk._replace(X=X, y=y.astype(float), qid=np.asarray(chunk.qid))
+
+
+def is_over(waiting: Chunk, chunk: Chunk) -> bool:
+    """Whether a query ended with its file; its lines are told apart from the next file's."""
+    return waiting.source != chunk.source and waiting.qid[0] != chunk.qid[0]  # type: ignore[index]
 
 
 def part(chunk: Chunk, begin: int, end: int) -> Chunk:
