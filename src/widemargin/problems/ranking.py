@@ -46,31 +46,17 @@ scale of the loss.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..compile import kernel
 from ..metrics import average_precision, check_cutoff, check_gains, ndcg_at, precision_at, roc_area
-from ..rows import Rows, as_rows, row_dot
+from ..rows import as_rows
 from ..streams.queries import Queries, Query
+from . import ranking_oracles as oracles
 from . import ranking_search as search
-
-
-class PackedQueries(NamedTuple):
-    """All queries for compiled code."""
-
-    rows: Rows
-    begin: np.ndarray  # (n + 1,) query q is rows begin[q]:begin[q + 1]
-    level: np.ndarray  # (rows,) place of its relevance among those of its query
-    gain: np.ndarray  # (rows,) 2^relevance - 1
-    pairs: np.ndarray  # (n,) |Q|
-    local: np.ndarray  # (stored entries,) place of its column among `columns` of the query
-    columns: np.ndarray  # distinct columns of each query, one query after the other
-    first: np.ndarray  # (n + 1,) where the columns of a query begin
-    discount: np.ndarray  # (longest list,) of position r at r - 1
-    cutoff: int
+from .ranking_oracles import PackedQueries
 
 
 class RankingProblem:
@@ -153,7 +139,7 @@ class RankingProblem:
         columns, first = np.empty(rows.indices.size, np.uint32), np.zeros(len(begin), np.int64)
         if rows.indices.size:
             last_seen, slot = np.full(rows.n_columns, -1), np.zeros(rows.n_columns, np.uint32)
-            number_columns(rows, begin, last_seen, slot, local, columns, first)
+            oracles.number_columns(rows, begin, last_seen, slot, local, columns, first)
         return PackedQueries(
             rows,
             begin,
@@ -183,7 +169,7 @@ class RocArea(RankingProblem):
 
     def __init__(self, n_inputs: int):
         super().__init__(n_inputs)
-        self.oracle, self.slack_oracle = roc_oracle, roc_slack_oracle
+        self.oracle, self.slack_oracle = oracles.roc_oracle, oracles.roc_slack_oracle
 
     def level(self, relevance: np.ndarray) -> np.ndarray:
         return relevance
@@ -193,8 +179,8 @@ class RocArea(RankingProblem):
 
     def loss(self, y_true, y) -> float:
         right, above = signs(np.asarray(y_true)), signs(np.asarray(y))
-        pairs = np.count_nonzero(right > 0)
-        return float(np.sum((1 - above[right > 0]) / 2) / max(1, pairs))
+        swapped = (1 - above[right > 0]) / 2
+        return float(swapped.mean()) if swapped.size else 0.0
 
     def worst(self, relevance: np.ndarray, scores: np.ndarray, scale: float) -> np.ndarray:
         above = signs(relevance)
@@ -215,7 +201,7 @@ class AveragePrecision(RankingProblem):
 
     def __init__(self, n_inputs: int):
         super().__init__(n_inputs)
-        self.oracle = average_precision_oracle
+        self.oracle = oracles.average_precision_oracle
 
     def quality(self, relevance, score, qid=None) -> np.ndarray:
         return average_precision(relevance, score, qid)
@@ -235,15 +221,15 @@ class PrecisionAt(RankingProblem):
 
     def __init__(self, n_inputs: int, k: int):
         super().__init__(n_inputs)
-        self.cutoff = check_cutoff(k)
-        self.oracle = precision_oracle
+        self.cutoff = self.k = check_cutoff(k)
+        self.oracle = oracles.precision_oracle
 
     def __repr__(self) -> str:
         return f"PrecisionAt({self.n_inputs}, k={self.cutoff})"
 
     def quality(self, relevance, score, qid=None) -> np.ndarray:
-        hits = precision_at(relevance, score, self.cutoff, qid)
-        most = precision_at(relevance, relevance, self.cutoff, qid)
+        hits = precision_at(relevance, score, self.k, qid)
+        most = precision_at(relevance, relevance, self.k, qid)
         return hits / np.where(most > 0, most, 1.0)
 
     def fill_worst(self, scores, positive, scale, position) -> None:
@@ -262,7 +248,7 @@ class NDCGAt(RankingProblem):
     def __init__(self, n_inputs: int, k: int | None = None):
         super().__init__(n_inputs)
         self.cutoff = None if k is None else check_cutoff(k)
-        self.oracle = ndcg_oracle
+        self.oracle = oracles.ndcg_oracle
 
     def __repr__(self) -> str:
         return f"NDCGAt({self.n_inputs}, k={self.cutoff})"
@@ -377,181 +363,3 @@ def levels_of(level: np.ndarray, begin: np.ndarray) -> tuple[np.ndarray, np.ndar
     counts = np.diff(np.append(starts, level.size))
     equal = np.bincount(query[order][starts], counts.astype(float) ** 2, begin.size - 1)
     return number, (np.diff(begin).astype(float) ** 2 - equal) / 2
-
-
-# ---------------------------------------------------------------- compiled
-
-
-@kernel
-def number_columns(rows, begin, last_seen, slot, local, columns, first):
-    """The distinct columns of each query, and the place of every entry among them."""
-    for q in range(begin.size - 1):
-        count = first[q]
-        start = np.uint64(rows.indptr[begin[q]])
-        for k in range(start, np.uint64(rows.indptr[begin[q + 1]])):
-            c = np.uint64(rows.indices[k])
-            if last_seen[c] != q:
-                last_seen[c] = q
-                slot[c] = count - first[q]
-                columns[count] = c
-                count += 1
-            local[k] = slot[c]
-        first[q + 1] = count
-
-
-@kernel
-def scores_of(data, q, w):
-    """<w, x> of the documents of query q."""
-    first, last = data.begin[q], data.begin[q + 1]
-    scores = np.empty(last - first)
-    for i in range(first, last):
-        scores[i - first] = row_dot(data.rows, np.uint64(i), w)
-    return scores
-
-
-@kernel
-def write_sum(data, q, coefficient, factor, index, value):
-    """factor * sum over the documents of coefficient * x, each column once; number of entries."""
-    rows, begin = data.rows, data.begin[q]
-    is_sparse = rows.indices.size > 0
-    shift = data.first[q]
-    count = data.first[q + 1] - shift if is_sparse else rows.n_columns
-    for k in range(count):
-        index[k] = data.columns[shift + k] if is_sparse else k
-        value[k] = 0.0
-    for i in range(coefficient.size):
-        step = factor * coefficient[i]
-        if step != 0.0:
-            start = np.uint64(rows.indptr[begin + i])
-            for k in range(start, np.uint64(rows.indptr[begin + i + 1])):
-                j = np.uint64(data.local[k]) if is_sparse else k - start
-                value[j] += step * rows.values[k]
-    return count
-
-
-@kernel
-def roc_oracle(data, q, w, index, value):
-    """The pairs with a score difference below 1/2."""
-    level = data.level[data.begin[q] : data.begin[q + 1]]
-    scores = scores_of(data, q, w)
-    coefficient = np.empty(scores.size)
-    swapped = search.swap_pairs(level, scores, level.max() + 1, 1.0, coefficient)
-    if swapped == 0:
-        return 0.0, 0
-    pairs = data.pairs[q]
-    return swapped / pairs, write_sum(data, q, coefficient, 2.0 / pairs, index, value)
-
-
-@kernel
-def roc_slack_oracle(data, q, w, index, value):
-    """The pairs of the smallest differences, as many as make loss * (1 - <w, delta>) largest."""
-    level = data.level[data.begin[q] : data.begin[q + 1]]
-    scores = scores_of(data, q, w)
-    pairs, m = np.int64(data.pairs[q]), level.size
-    differences = np.empty(pairs)
-    t = 0
-    for i in range(m):
-        for j in range(m):
-            if level[i] > level[j]:
-                differences[t] = scores[i] - scores[j]
-                t += 1
-    order = np.argsort(differences)
-    total, best, count = 0.0, 0.0, 0
-    for n in range(1, pairs + 1):
-        total += differences[order[n - 1]]
-        product = n * (1.0 - 2.0 * total / pairs)
-        if product > best:
-            best, count = product, n
-    if count == 0:
-        return 0.0, 0
-    is_swapped = np.zeros(pairs, np.bool_)
-    is_swapped[order[:count]] = True
-    coefficient = np.zeros(m)
-    t = 0
-    for i in range(m):
-        for j in range(m):
-            if level[i] > level[j]:
-                coefficient[i] += is_swapped[t]
-                coefficient[j] -= is_swapped[t]
-                t += 1
-    loss = count / pairs
-    return loss, write_sum(data, q, coefficient, 2.0 * loss / pairs, index, value)
-
-
-@kernel
-def write_ranking(data, q, documents, positive, loss, index, value):
-    """The plane of a ranking with this loss."""
-    coefficient = np.zeros(documents.size)
-    swaps = search.add_swaps(documents, positive, 1.0, coefficient)
-    if swaps == 0:
-        return 0.0, 0
-    return loss, write_sum(data, q, coefficient, 2.0 / data.pairs[q], index, value)
-
-
-@kernel
-def average_precision_oracle(data, q, w, index, value):
-    """The ranking of the largest 1 - average precision + score."""
-    positive = data.level[data.begin[q] : data.begin[q + 1]] > 0
-    if data.pairs[q] == 0.0:
-        return 0.0, 0
-    position = np.empty(positive.size, np.int64)
-    search.worst_for_average_precision(scores_of(data, q, w), positive, 1.0, position)
-    documents = search.documents_in_order(position)
-    total, hits = 0.0, 0
-    for r in range(documents.size):
-        if positive[documents[r]]:
-            hits += 1
-            total += hits / (r + 1.0)
-    return write_ranking(data, q, documents, positive, 1.0 - total / hits, index, value)
-
-
-@kernel
-def precision_oracle(data, q, w, index, value):
-    """The ranking of the largest 1 - precision@k + score."""
-    positive = data.level[data.begin[q] : data.begin[q + 1]] > 0
-    if data.pairs[q] == 0.0:
-        return 0.0, 0
-    position = np.empty(positive.size, np.int64)
-    search.worst_for_precision(scores_of(data, q, w), positive, data.cutoff, 1.0, position)
-    hits = 0
-    for i in range(positive.size):
-        hits += positive[i] and position[i] <= data.cutoff
-    loss = 1.0 - hits / min(data.cutoff, positive.sum())
-    documents = search.documents_in_order(position)
-    return write_ranking(data, q, documents, positive, loss, index, value)
-
-
-@kernel
-def ndcg_oracle(data, q, w, index, value):
-    """For each threshold the ranking of the largest 1 - NDCG_t + score."""
-    first, last = data.begin[q], data.begin[q + 1]
-    level, gain, discount = data.level[first:last], data.gain[first:last], data.discount
-    if data.pairs[q] == 0.0:
-        return 0.0, 0
-    m = level.size
-    scores = scores_of(data, q, w)
-    falling = np.sort(gain)[::-1]
-    ideal = 0.0
-    for r in range(m):
-        ideal += falling[r] * discount[r]
-    position, coefficient = np.empty(m, np.int64), np.zeros(m)
-    loss, swaps, lower = 0.0, 0, falling[m - 1]
-    for t in range(1, level.max() + 1):
-        positive = level >= t
-        P = positive.sum()
-        step = falling[P - 1] - lower  # the gain at this threshold less that of the one below
-        lower = falling[P - 1]
-        search.worst_for_dcg(scores, positive, discount, 1.0, position)
-        best, found = 0.0, 0.0
-        for r in range(P):
-            best += discount[r]
-        for i in range(m):
-            if positive[i]:
-                found += discount[position[i] - 1]
-        loss += step * (best - found) / ideal
-        share = step * best / ideal
-        documents = search.documents_in_order(position)
-        swaps += search.add_swaps(documents, positive, share / (P * (m - P)), coefficient)
-    if swaps == 0:
-        return 0.0, 0
-    return max(0.0, loss), write_sum(data, q, coefficient, 2.0, index, value)

@@ -109,7 +109,7 @@ def group_rows(X, relevance: np.ndarray, qid=None) -> tuple[Queries, np.ndarray 
     if qid.dtype.kind == "f" and not np.isfinite(qid).all():
         row = int(np.flatnonzero(~np.isfinite(qid))[0])
         raise ValueError(f"qid[{row}] is {qid[row]}; every row needs a query.")
-    cuts = np.flatnonzero(qid[1:] != qid[:-1]) + 1
+    cuts = borders(qid) + 1
     _, first, inverse = np.unique(qid, return_index=True, return_inverse=True)
     if cuts.size + 1 == first.size:
         return Queries(X, np.concatenate([[0], cuts, [n]]), relevance), None
@@ -119,6 +119,11 @@ def group_rows(X, relevance: np.ndarray, qid=None) -> tuple[Queries, np.ndarray 
     order = np.argsort(number, kind="stable")
     begin = np.append(0, np.cumsum(np.bincount(number)))
     return Queries(X[order], begin, relevance[order]), order
+
+
+def borders(qid: Any) -> np.ndarray:
+    """Rows that are the last of their query, but for the last row of all."""
+    return np.flatnonzero(qid[1:] != qid[:-1])
 
 
 def query_weights(weights, queries: Queries, name: Callable[[int], str]) -> np.ndarray | None:
@@ -184,7 +189,7 @@ class QueryStream:
                     yield found
                 waiting = None
             chunk = joined(waiting, chunk)
-            last = np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1])
+            last = borders(chunk.qid)
             if not last.size:
                 waiting = chunk
                 continue
@@ -206,7 +211,7 @@ class QueryStream:
     def _whole(self, rows: Chunk, number: int, seen: set) -> Iterator[Chunk]:
         """The rows of whole queries as a chunk of queries, unless none is left."""
         qid: Any = rows.qid
-        starts = np.append(0, np.flatnonzero(qid[1:] != qid[:-1]) + 1)
+        starts = np.append(0, borders(qid) + 1)
         for row in starts.tolist():
             if qid[row] in seen:
                 raise StreamError(
