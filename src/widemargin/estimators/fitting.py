@@ -14,12 +14,20 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
-from ..layouts import BoxRows
+from ..layouts import BoxRows, ClassRows
 from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..rows import check_indices
 from ..run import Progress, run
-from ..solvers import NAMES, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
+from ..solvers import (
+    NAMES,
+    DualCoordinate,
+    OneSlack,
+    ProximalNewton,
+    Solver,
+    Start,
+    StreamingSolver,
+)
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
@@ -27,6 +35,8 @@ from ..stopping import Gap, Passes, Rule, Seconds
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
 #: An oracle call slower than this is worth a cache of planes.
 SLOW_CALL = 2e-5
+#: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent.
+FEW_EXAMPLES = 10
 
 
 class SolverParameters:
@@ -103,8 +113,11 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
                 return ProximalNewton()
         return DualCoordinate()
-    if isinstance(oracle, CompiledOracle):
-        return DualCoordinate()  # timing would make the choice a matter of luck
+    if isinstance(oracle, CompiledOracle):  # timing would make the choice a matter of luck
+        are_few = oracle.n_examples <= FEW_EXAMPLES
+        if are_few and not isinstance(oracle.data, BoxRows | ClassRows):
+            return OneSlack()  # such as one ranking of thousands
+        return DualCoordinate()
     w = geometry.weights(np.zeros(oracle.n_features))
     if oracle.seconds_per_call(w) < SLOW_CALL:
         return DualCoordinate()
