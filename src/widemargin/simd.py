@@ -1,9 +1,10 @@
-"""Vector code for the two inner loops of the multiclass solver, and a prefetch.
+"""Vector code for three inner loops over classes, and a prefetch.
 
 One sparse row x against L classes that lie side by side in memory (weights `w[j * L + k]`, L a
 multiple of 4):
 
     class_dots    out[k] = sum_t values[t] * w[indices[t] * L + k]
+    class_best    out[k] = max_t values[t] + w[indices[t] * L + k]    (a step of Viterbi)
     class_axpy    w[indices[t] * L + k] += values[t] * step[k]
 
 Numba runs no straight-line vectoriser: the plain loops over k compile to scalar code, and the whole
@@ -92,6 +93,27 @@ def emit_dots(builder, lo, hi, term, targets):
         builder.store(total, target, align=8)
 
 
+def emit_best(builder, lo, hi, term, targets):
+    """Largest sums in registers; minus infinity is a value like any other."""
+    least = ir.Constant(VECTOR4, [float("-inf")] * LANES)
+    tops = [[cgutils.alloca_once(builder, VECTOR4) for _ in targets] for _ in range(2)]
+    for top in (*tops[0], *tops[1]):
+        builder.store(least, top)
+
+    def larger(one, two):
+        return builder.select(builder.fcmp_ordered(">", one, two), one, two)
+
+    def body(t, slot):
+        value, rows = term(t)
+        for top, row in zip(tops[slot], rows, strict=True):
+            total = builder.fadd(value, builder.load(row, align=8))
+            builder.store(larger(total, builder.load(top)), top)
+
+    row_loop(builder, lo, hi, body)
+    for even, odd, target in zip(*tops, targets, strict=True):
+        builder.store(larger(builder.load(even), builder.load(odd)), target, align=8)
+
+
 def emit_axpy(builder, lo, hi, term, sources):
     """The steps stay in registers."""
     steps = [builder.load(source, align=8) for source in sources]
@@ -138,6 +160,7 @@ def strip_kernel(emit, strip: int):
 
 
 dots4, dots8, dots12, dots16 = (strip_kernel(emit_dots, size) for size in (4, 8, 12, 16))
+best4, best8, best12, best16 = (strip_kernel(emit_best, size) for size in (4, 8, 12, 16))
 axpy4, axpy8, axpy12, axpy16 = (strip_kernel(emit_axpy, size) for size in (4, 8, 12, 16))
 
 
@@ -180,6 +203,22 @@ def class_dots(values, indices, lo, hi, w, width, out):
         dots8(values, indices, lo, hi, w, width, first, out)
     elif rest == FOUR:
         dots4(values, indices, lo, hi, w, width, first, out)
+
+
+@kernel
+def class_best(values, indices, lo, hi, w, width, out):
+    """out[k] = max_t values[t] + w[indices[t] * width + k]."""
+    first = np.uint64(0)
+    while width - first >= SIXTEEN:
+        best16(values, indices, lo, hi, w, width, first, out)
+        first += SIXTEEN
+    rest = width - first
+    if rest == np.uint64(12):
+        best12(values, indices, lo, hi, w, width, first, out)
+    elif rest == np.uint64(8):
+        best8(values, indices, lo, hi, w, width, first, out)
+    elif rest == FOUR:
+        best4(values, indices, lo, hi, w, width, first, out)
 
 
 @kernel

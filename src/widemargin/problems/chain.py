@@ -1,0 +1,323 @@
+"""Chains of labels: sequence tagging with a first-order model.
+
+    phi(x, y) = start(y_1) + sum_t node(x_t, y_t) + sum_t step(x_t, y_{t-1}, y_t) + end(y_T)
+
+`viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum over
+positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
+
+Slack rescaling is exact where the loss counts errors (0-1 cost, no weights): a program over the
+number of errors finds the largest e * (1 - margin). With other costs the search over `loss_scale`
+of `rescaling.py` bounds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compile import kernel
+from ..sequences import Sequences
+from ..simd import padded
+from .multiclass import check_matrix
+from .viterbi import ChainRows, add_loss, best_path, node_scores, path_by_errors, width_of
+
+
+class Chain:
+    """Sequences of labels 0 .. K-1.
+
+    Parameters
+    ----------
+    n_columns : int
+        Features of a position.
+    n_labels : int
+    cost : array (K, K), optional
+        Cost [true, predicted] of a position; by default 1 for every error.
+    normalised : bool
+        Divide the loss of a sequence by its length.
+    forbidden : tuple of three boolean arrays, optional
+        Which steps (K, K), first labels (K,) and last labels (K,) are impossible.
+    n_edges : int
+        Features of a step.
+
+    Examples
+    --------
+    >>> problem = Chain(2, 3)
+    >>> x = Sequences(np.eye(2), [0, 2])
+    >>> problem.decode(x, np.zeros(problem.n_features)), problem.loss([0, 1], [0, 2])
+    (array([0, 0]), 1.0)
+    """
+
+    def __init__(self, n_columns, n_labels, cost=None, normalised=False, forbidden=None, n_edges=0):
+        K = int(n_labels)
+        self.n_columns, self.n_labels, self.n_edges = int(n_columns), K, int(n_edges)
+        self.counts_errors = cost is None
+        self.cost = 1.0 - np.eye(K) if cost is None else np.ascontiguousarray(cost, np.float64)
+        check_matrix(self.cost)
+        if len(self.cost) != K:
+            raise ValueError(f"cost is {self.cost.shape}; {K} labels need ({K}, {K}).")
+        self.normalised = bool(normalised)
+        self.width = padded(K)
+        self.edge_row = K + 2
+        self.node_row = self.edge_row + self.n_edges * K
+        self.n_features = (self.node_row + self.n_columns) * self.width
+        self.forbidden = np.zeros((0, self.width))
+        if forbidden is not None:
+            self.forbidden = forbidden_table(forbidden, K, self.width)
+        self.oracle = chain_oracle
+        if self.counts_errors:
+            self.slack_oracle = chain_slack_oracle
+
+    def __repr__(self) -> str:
+        return f"Chain({self.n_columns} columns, {self.n_labels} labels)"
+
+    # ------------------------------------------------------------ plain Python
+
+    def joint_feature(self, x: Sequences, y):
+        """(indices, values) of phi; every feature adds one weight per label that it meets."""
+        y, L, K = np.asarray(y), self.width, self.n_labels
+        rows = x.rows
+        position = np.repeat(np.arange(len(y)), np.diff(rows.indptr))
+        steps = y[:-1] * L + y[1:]
+        ends = np.array([K * L + y[0], (K + 1) * L + y[-1]])
+        nodes = (self.node_row + rows.indices.astype(np.int64)) * L + y[position]
+        index, value = [steps, ends, nodes], [np.ones(len(steps)), np.ones(2), rows.data]
+        if self.n_edges:
+            for t in range(1, len(y)):
+                e = x.edges[t].indices.astype(np.int64)
+                index.append((self.edge_row + e * K + y[t - 1]) * L + y[t])
+                value.append(x.edges[t].data)
+        return np.concatenate(index), np.concatenate(value)
+
+    def loss(self, y_true, y) -> float:
+        """Cost of all positions together."""
+        y_true, y = np.asarray(y_true), np.asarray(y)
+        total = float(self.cost[y_true, y].sum())
+        return total / len(y) if self.normalised else total
+
+    def decode(self, x: Sequences, w, y_true=None, loss_scale=1.0):
+        """Viterbi's labels of the largest (augmented) score."""
+        scores, steps = self.tables(x, w)
+        if y_true is not None:
+            factor = loss_scale / (len(y_true) if self.normalised else 1)
+            scores = scores + factor * self.cost[np.asarray(y_true)]
+        best, before = scores[0], []
+        for t in range(1, len(scores)):
+            total = best[:, None] + steps[t]
+            before.append(total.argmax(axis=0))
+            best = total.max(axis=0) + scores[t]
+        path = [int(best.argmax())]
+        for chosen in reversed(before):
+            path.append(int(chosen[path[-1]]))
+        return np.array(path[::-1])
+
+    def tables(self, x: Sequences, w):
+        """Scores (T, K) of labels and (T, K, K) of steps."""
+        K, L = self.n_labels, self.width
+        table = np.asarray(w).reshape(-1, L)[:, :K]
+        scores = x.rows @ table[self.node_row :]
+        scores[0] += table[K]
+        scores[-1] += table[K + 1]
+        steps = np.repeat(table[None, :K], len(scores), axis=0)
+        if self.n_edges:
+            edges = table[self.edge_row : self.node_row].reshape(self.n_edges, K * K)
+            steps = steps + (x.edges @ edges).reshape(-1, K, K)
+        if self.forbidden.size:
+            scores[0] += self.forbidden[K, :K]
+            scores[-1] += self.forbidden[K + 1, :K]
+            steps = steps + self.forbidden[:K, :K]
+        return scores, steps
+
+    # ------------------------------------------------------------ compiled
+
+    def pack(self, X: Sequences, Y, token_weight=None) -> ChainRows:
+        """Arrays for compiled code; `Y` a list of labels per sequence."""
+        check_columns(X, self.n_columns, self.n_edges)
+        label = joined_labels(X, Y, self.n_labels)
+        if self.forbidden.size:
+            check_legal(self.forbidden, X.begin, label)
+        weight = np.empty(0) if token_weight is None else np.ascontiguousarray(token_weight, float)
+        scale = 1.0 / X.lengths if self.normalised else np.ones(len(X))
+        return ChainRows(*self.pack_inputs(X), label, self.cost, weight, scale, *self.tail())
+
+    def tail(self):
+        """The last two parts of `ChainRows`."""
+        return self.forbidden, np.arange(self.n_labels, dtype=np.uint32)
+
+    def pack_inputs(self, X: Sequences):
+        """The first seven parts of `ChainRows`."""
+        rows, edges = X.rows, X.edges
+        columns = (rows.indices.astype(np.int64) + self.node_row).astype(np.uint32)
+        none = np.empty(0), np.empty(0, np.int64), np.zeros(1, np.int64)
+        steps: tuple[Any, ...] = none
+        if self.n_edges and edges is not None:
+            edge_rows = self.edge_row + edges.indices.astype(np.int64) * self.n_labels
+            steps = np.ascontiguousarray(edges.data), edge_rows, edges.indptr.astype(np.int64)
+        data = np.ascontiguousarray(rows.data)
+        return X.begin, data, columns, rows.indptr.astype(np.uint64), *steps
+
+    def pack_unlabelled(self, X: Sequences) -> ChainRows:
+        """Arrays for predictions, where there is no truth."""
+        check_columns(X, self.n_columns, self.n_edges)
+        label = np.zeros(X.n_positions, np.int64)
+        scale = np.zeros(len(X))
+        return ChainRows(
+            *self.pack_inputs(X), label, self.cost, np.empty(0), scale, *self.tail()
+        )
+
+
+def forbidden_table(forbidden, K: int, L: int) -> np.ndarray:
+    """0 and minus infinity; refuses constraints that leave no legal path."""
+    steps, first, last = (np.asarray(part, bool) for part in forbidden)
+    if steps.shape != (K, K) or first.shape != (K,) or last.shape != (K,):
+        raise ValueError(
+            f"forbidden has shapes {steps.shape}, {first.shape}, {last.shape}; "
+            f"({K}, {K}), ({K},) and ({K},) are needed."
+        )
+    alive = ~first
+    for length in range(1, 2 * K + 2):  # a walk longer than K repeats a label, and can go on
+        if not (alive & ~last).any():
+            raise ValueError(
+                f"The constraints leave no legal path for a sequence of length {length}."
+            )
+        alive = (alive[:, None] & ~steps).any(axis=0)
+    table = np.zeros((K + 2, L))
+    table[:K, :K][steps] = -np.inf
+    table[K, :K][first] = -np.inf
+    table[K + 1, :K][last] = -np.inf
+    return table
+
+
+def check_columns(X: Sequences, n_columns: int, n_edges: int) -> None:
+    """As many features as the model has."""
+    if X.n_columns != n_columns:
+        raise ValueError(f"X has {X.n_columns} features per position; {n_columns} are needed.")
+    if X.n_edges != n_edges:
+        raise ValueError(f"X has {X.n_edges} features per step; {n_edges} are needed.")
+
+
+def joined_labels(X: Sequences, Y, n_labels: int) -> np.ndarray:
+    """All truths one after the other; a sequence with too many or too few is named."""
+    lengths = X.lengths
+    for i, labels in enumerate(Y):
+        if len(labels) != lengths[i]:
+            raise ValueError(
+                f"sequence {i} has {lengths[i]} positions in X and {len(labels)} labels in y."
+            )
+    label = np.concatenate([np.asarray(labels, np.int64) for labels in Y])
+    wrong = np.flatnonzero((label < 0) | (label >= n_labels))
+    if wrong.size:
+        i = int(np.searchsorted(X.begin, wrong[0], side="right")) - 1
+        raise ValueError(
+            f"sequence {i}, position {wrong[0] - X.begin[i]}: the label is {label[wrong[0]]}; "
+            f"labels are 0..{n_labels - 1}."
+        )
+    return label
+
+
+def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> None:
+    """The truths must keep to the constraints: an illegal truth has no finite score."""
+    K = len(forbidden) - 2
+    is_first = np.zeros(label.size, bool)
+    is_first[begin[:-1]] = True
+    before = np.concatenate([[0], label[:-1]])
+    bad = ~is_first & (forbidden[before, label] < 0)
+    bad |= is_first & (forbidden[K, label] < 0)
+    bad[begin[1:] - 1] |= forbidden[K + 1, label[begin[1:] - 1]] < 0
+    wrong = np.flatnonzero(bad)
+    if wrong.size:
+        i = int(np.searchsorted(begin, wrong[0], side="right")) - 1
+        raise ValueError(
+            f"sequence {i}, position {wrong[0] - begin[i]}: the true labels break the constraints."
+        )
+
+
+@kernel
+def chain_oracle(data, i, w, index, value):
+    """The labels of the largest loss + score."""
+    first, T = data.begin[i], data.begin[i + 1] - data.begin[i]
+    scores, path = np.empty((T, np.int64(width_of(data)))), np.empty(T, np.int64)
+    node_scores(data, i, w, scores)
+    add_loss(data, i, scores, 1.0)
+    best_path(data, i, w, scores, path)
+    loss = 0.0
+    for t in range(T):
+        cost = data.cost[data.label[first + t], path[t]]
+        if data.weight.size:
+            cost *= data.weight[first + t]
+        loss += data.scale[i] * cost
+    return loss, write_chain_plane(data, i, path, 1.0, index, value)
+
+
+@kernel
+def chain_slack_oracle(data, i, w, index, value):
+    """The labels of the largest loss * (1 + score - score of the truth)."""
+    T = data.begin[i + 1] - data.begin[i]
+    scores, path = np.empty((T, np.int64(width_of(data)))), np.empty(T, np.int64)
+    node_scores(data, i, w, scores)
+    loss = data.scale[i] * path_by_errors(data, i, w, scores, path)
+    return loss, write_chain_plane(data, i, path, loss, index, value)
+
+
+@kernel
+def put(slots, index, value, count, place, entry):
+    """Add `entry` at `place` of a sparse vector of `count` entries; `slots` is its hash table."""
+    mask = np.uint64(slots.size - 1)
+    h = (np.uint64(place) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+    while slots[h] != 0 and index[slots[h] - 1] != place:
+        h = (h + np.uint64(1)) & mask
+    if slots[h] == 0:
+        slots[h] = count + 1
+        index[count] = place
+        value[count] = entry
+        return count + 1
+    value[slots[h] - 1] += entry
+    return count
+
+
+@kernel
+def write_chain_plane(data, i, path, factor, index, value):
+    """factor * (phi(x, truth) - phi(x, path)), each index once; number of entries."""
+    K, L = data.labels.size, np.int64(width_of(data))
+    first, T = data.begin[i], data.begin[i + 1] - data.begin[i]
+    most = 4
+    for t in range(T):
+        if path[t] != data.label[first + t]:
+            most += 2 * np.int64(data.indptr[first + t + 1] - data.indptr[first + t]) + 4
+            if data.edge_rows.size:
+                for s in range(first + t, min(first + t + 2, data.begin[i + 1])):
+                    most += 2 * (data.edge_indptr[s + 1] - data.edge_indptr[s])
+    size = 8
+    while size < 2 * most:
+        size *= 2
+    slots = np.zeros(size, np.int32)
+    count = 0
+    for t in range(T):
+        y, c = data.label[first + t], path[t]
+        if y != c:
+            for k in range(data.indptr[first + t], data.indptr[first + t + 1]):
+                row, entry = np.int64(data.columns[k]) * L, factor * data.values[k]
+                count = put(slots, index, value, count, row + y, entry)
+                count = put(slots, index, value, count, row + c, -entry)
+        if t > 0 and (y != c or data.label[first + t - 1] != path[t - 1]):
+            p, q = data.label[first + t - 1], path[t - 1]
+            count = put(slots, index, value, count, p * L + y, factor)
+            count = put(slots, index, value, count, q * L + c, -factor)
+            if data.edge_rows.size:
+                for e in range(data.edge_indptr[first + t], data.edge_indptr[first + t + 1]):
+                    row, entry = data.edge_rows[e], factor * data.edge_values[e]
+                    count = put(slots, index, value, count, (row + p) * L + y, entry)
+                    count = put(slots, index, value, count, (row + q) * L + c, -entry)
+    for side in range(2):
+        t = 0 if side == 0 else T - 1
+        y, c = data.label[first + t], path[t]
+        if y != c:
+            count = put(slots, index, value, count, (K + side) * L + y, factor)
+            count = put(slots, index, value, count, (K + side) * L + c, -factor)
+    kept = 0
+    for k in range(count):  # what cancelled is left out
+        if value[k] != 0.0:
+            index[kept] = index[k]
+            value[kept] = value[k]
+            kept += 1
+    return kept

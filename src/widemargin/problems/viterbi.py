@@ -1,0 +1,280 @@
+"""Dynamic programs over chains of labels, for `chain.py`.
+
+symbol      meaning
+K, L        number of labels; the same rounded up to whole vectors (`simd.padded`)
+w           weights in rows of L: row r holds one weight per label
+row p       (p < K) transitions: weight of label c after label p at w[p * L + c]
+rows K, K+1 start and end: weight of label c at the first and at the last position
+rows edge0  label-dependent transitions: feature e, previous label p in row edge0 + e * K + p
+rows node0  feature j of a position in row node0 + j
+scores      (T, L) what speaks for a label at a position, transitions apart
+table       (K * L) transition weights of one step, forbidden ones minus infinity
+M[c]        max over p of value[p] + table[p, c]
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile import kernel
+from ..simd import class_best, class_dots, prefetch
+
+
+class ChainRows(NamedTuple):
+    """Packed sequences with their truths; see the symbol table above."""
+
+    begin: np.ndarray  # (n + 1,) first position of each sequence
+    values: np.ndarray  # entries of all positions, one after the other
+    columns: np.ndarray  # uint32: their rows of w
+    indptr: np.ndarray  # (positions + 1,) uint64
+    edge_values: np.ndarray  # features of the step into a position; empty for none
+    edge_rows: np.ndarray  # int64: row of w of the pair (feature, label 0)
+    edge_indptr: np.ndarray  # (positions + 1,) or (1,) for none
+    label: np.ndarray  # (positions,) int64 truths
+    cost: np.ndarray  # (K, K) [true, predicted]
+    weight: np.ndarray  # (positions,) factor of the cost; empty for 1
+    scale: np.ndarray  # (n,) factor of the loss of a sequence
+    forbidden: np.ndarray  # (K + 2, L) 0 or minus infinity: transitions, start, end; empty for none
+    labels: np.ndarray  # (K,) uint32: 0 .. K-1, the rows of the transitions
+
+
+@kernel
+def width_of(data):
+    """L."""
+    K = data.labels.size
+    return np.uint64((K + 3) // 4 * 4)
+
+
+@kernel
+def node_scores(data, i, w, scores):
+    """scores[t] of sequence i, without transitions and without the loss."""
+    L, K = width_of(data), np.uint64(data.labels.size)
+    first, T = np.uint64(data.begin[i]), np.uint64(scores.shape[0])
+    for t in range(T):
+        lo, hi = data.indptr[first + t], data.indptr[first + t + np.uint64(1)]
+        if t + np.uint64(1) < T:  # weights of the next position, while this one is summed
+            for k in range(hi, data.indptr[first + t + np.uint64(2)]):
+                place = np.uint64(data.columns[k]) * L
+                prefetch(w, place)
+                prefetch(w, place + np.uint64(8))
+                prefetch(w, place + np.uint64(16))
+        class_dots(data.values, data.columns, lo, hi, w, L, scores[t])
+    for c in range(K):
+        scores[0, c] += w[K * L + c]
+        scores[T - np.uint64(1), c] += w[(K + np.uint64(1)) * L + c]
+    if data.forbidden.size:
+        for c in range(K):
+            scores[0, c] += data.forbidden[K, c]
+            scores[T - np.uint64(1), c] += data.forbidden[K + np.uint64(1), c]
+
+
+@kernel
+def add_loss(data, i, scores, factor):
+    """Loss augmentation of every label at every position."""
+    first, K = data.begin[i], data.labels.size
+    for t in range(scores.shape[0]):
+        y = data.label[first + t]
+        weight = factor * data.scale[i]
+        if data.weight.size:
+            weight *= data.weight[first + t]
+        for c in range(K):
+            scores[t, c] += weight * data.cost[y, c]
+
+
+@kernel
+def step_table(data, t, w, table):
+    """Transition weights of the step into position t of all positions."""
+    K, L = data.labels.size, np.int64(width_of(data))
+    for k in range(K * L):
+        table[k] = w[k]
+    if data.edge_rows.size:
+        for e in range(data.edge_indptr[t], data.edge_indptr[t + 1]):
+            start = data.edge_rows[e] * L
+            for k in range(K * L):
+                table[k] += data.edge_values[e] * w[start + k]
+    if data.forbidden.size:
+        for p in range(K):
+            for c in range(K):
+                table[p * L + c] += data.forbidden[p, c]
+
+
+@kernel
+def is_plain(data):
+    """Whether the transition weights of every step are the first rows of w."""
+    return data.edge_rows.size == 0 and data.forbidden.size == 0
+
+
+@kernel
+def forward(data, i, w, scores, table, best):
+    """best[t, c]: the score of the best labels of positions 0..t that end with c."""
+    L, K = width_of(data), np.uint64(data.labels.size)
+    plain, T, first = is_plain(data), scores.shape[0], data.begin[i]
+    best[0] = scores[0]
+    for t in range(1, T):
+        if plain:
+            class_best(best[t - 1], data.labels, np.uint64(0), K, w, L, best[t])
+        else:
+            step_table(data, first + t, w, table)
+            class_best(best[t - 1], data.labels, np.uint64(0), K, table, L, best[t])
+        for c in range(K):
+            best[t, c] += scores[t, c]
+
+
+@kernel
+def best_before(value, table, L, c):
+    """The first label p of the largest value[p] + table[p, c]."""
+    top, chosen = -np.inf, 0
+    for p in range(value.size):
+        total = value[p] + table[p * L + c]
+        if total > top:
+            top, chosen = total, p
+    return chosen
+
+
+@kernel
+def best_path(data, i, w, scores, path):
+    """The labels of the largest score of sequence i; that score."""
+    K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
+    best, table = np.empty(scores.shape), np.empty(K * L)
+    forward(data, i, w, scores, table, best)
+    plain = is_plain(data)
+    path[T - 1] = np.argmax(best[T - 1, :K])
+    for t in range(T - 1, 0, -1):
+        if plain:
+            path[t - 1] = best_before(best[t - 1, :K], w, L, path[t])
+        else:
+            step_table(data, first + t, w, table)
+            path[t - 1] = best_before(best[t - 1, :K], table, L, path[t])
+    return best[T - 1, path[T - 1]]
+
+
+@kernel
+def step_weight(data, t, w, p, c):
+    """Weight of label c at position t of all positions after label p."""
+    L = np.int64(width_of(data))
+    total = w[p * L + c]
+    if data.edge_rows.size:
+        for e in range(data.edge_indptr[t], data.edge_indptr[t + 1]):
+            total += data.edge_values[e] * w[(data.edge_rows[e] + p) * L + c]
+    return total
+
+
+@kernel
+def path_score(data, i, w, scores, path):
+    """Score of given labels; forbidden steps cost nothing here."""
+    total = scores[0, path[0]]
+    for t in range(1, scores.shape[0]):
+        total += step_weight(data, data.begin[i] + t, w, path[t - 1], path[t]) + scores[t, path[t]]
+    return total
+
+
+@kernel
+def path_by_errors(data, i, w, scores, path):
+    """The path of the largest e * (1 + score - score of the truth), e its number of errors.
+
+    best[t, e, c] is the best score of positions 0..t with e errors that end with c. With M_e the
+    step from best[t - 1, e], a right label comes from M_e and a wrong one from M_{e - 1}.
+    """
+    K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
+    truth = data.label[first : first + T]
+    best = np.full((T, T + 1, L), -np.inf)
+    table, came = np.empty(K * L), np.empty((T + 2, L))
+    for c in range(K):
+        best[0, 0 if c == truth[0] else 1, c] = scores[0, c]
+    for t in range(1, T):
+        step_table(data, first + t, w, table)
+        for e in range(t + 1):
+            class_best(
+                best[t - 1, e], data.labels, np.uint64(0), np.uint64(K), table, np.uint64(L), came[e]
+            )
+        came[t + 1] = -np.inf
+        for e in range(t + 2):
+            for c in range(K):
+                if c == truth[t]:
+                    best[t, e, c] = scores[t, c] + came[e, c]
+                elif e > 0:
+                    best[t, e, c] = scores[t, c] + came[e - 1, c]
+    right = path_score(data, i, w, scores, truth)
+    top, errors = 0.0, 0
+    for e in range(1, T + 1):
+        violation = data.scale[i] * e * (1.0 + np.max(best[T - 1, e, :K]) - right)
+        if violation > top:
+            top, errors = violation, e
+    path[:] = truth
+    if errors == 0:
+        return 0
+    e = errors
+    path[T - 1] = np.argmax(best[T - 1, e, :K])
+    for t in range(T - 1, 0, -1):
+        if path[t] != truth[t]:
+            e -= 1
+        step_table(data, first + t, w, table)
+        path[t - 1] = best_before(best[t - 1, e, :K], table, L, path[t])
+    return errors
+
+
+@kernel
+def k_best_paths(data, i, w, scores, k, paths, totals):
+    """The k best paths of sequence i in falling order; how many there are.
+
+    best[t, c, r] is the r-th best score of positions 0..t that end with c, reached from rank
+    rank[t, c, r] of label before[t, c, r].
+    """
+    K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
+    best = np.full((T, K, k), -np.inf)
+    before, rank = np.zeros((T, K, k), np.int64), np.zeros((T, K, k), np.int64)
+    table, place = np.empty(K * L), np.zeros(K, np.int64)
+    best[0, :, 0] = scores[0, :K]
+    for t in range(1, T):
+        step_table(data, first + t, w, table)
+        for c in range(K):
+            place[:] = 0
+            for r in range(k):  # merge the falling lists of all labels before
+                top, chosen = -np.inf, -1
+                for p in range(K):
+                    if place[p] < k:
+                        total = best[t - 1, p, place[p]] + table[p * L + c]
+                        if total > top:
+                            top, chosen = total, p
+                if chosen < 0:
+                    break
+                best[t, c, r] = top + scores[t, c]
+                before[t, c, r], rank[t, c, r] = chosen, place[chosen]
+                place[chosen] += 1
+    place[:] = 0
+    for found in range(k):
+        top, chosen = -np.inf, -1
+        for c in range(K):
+            if place[c] < k and best[T - 1, c, place[c]] > top:
+                top, chosen = best[T - 1, c, place[c]], c
+        if chosen < 0:
+            return found
+        totals[found] = top
+        c, r = chosen, place[chosen]
+        place[chosen] += 1
+        for t in range(T - 1, -1, -1):
+            paths[found, t] = c
+            c, r = before[t, c, r], rank[t, c, r]
+    return k
+
+
+@kernel
+def max_marginals(data, i, w, scores, marginals):
+    """marginals[t, c]: the score of the best labels with c at position t."""
+    K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
+    best, table = np.empty(scores.shape), np.empty(K * L)
+    forward(data, i, w, scores, table, best)
+    after = np.zeros(K)
+    marginals[T - 1] = best[T - 1, :K]
+    for t in range(T - 1, 0, -1):
+        step_table(data, first + t, w, table)
+        ahead = after + scores[t, :K]
+        for p in range(K):
+            top = -np.inf
+            for c in range(K):
+                top = max(top, table[p * L + c] + ahead[c])
+            after[p] = top
+        for p in range(K):
+            marginals[t - 1, p] = best[t - 1, p] + after[p]

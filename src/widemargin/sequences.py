@@ -1,0 +1,304 @@
+"""Sequences of feature vectors, packed one after the other, and how tokens become columns.
+
+symbol      meaning
+rows        (positions, columns) CSR: the features of every position of every sequence
+begin       (n + 1,) sequence i is positions begin[i] .. begin[i + 1] - 1
+names       names of the last columns, where features have names; embeddings stand before them
+edges       (positions, e) CSR or None: features of the step *into* a position
+
+A token is a list of strings (features of value 1), a dict as python-crfsuite takes it (numbers,
+bools, strings, nested dicts, lists of strings), or a row of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+
+class Sequences:
+    """Sequences packed one after the other; `X[i]` is again one, of one sequence.
+
+    Parameters
+    ----------
+    rows : csr_matrix or array (positions, columns)
+    begin : array (n + 1,)
+        Where each sequence begins; the last entry is the number of positions.
+    names : list of str, optional
+        Names of the columns of `rows`.
+    dense : array (positions, e), optional
+        Further numbers of every position (embeddings): columns of their own before the named ones.
+    edges : csr_matrix (positions, e), optional
+        Features of the step into a position: each speaks for pairs of labels.
+    edge_names : list of str, optional
+
+    Examples
+    --------
+    >>> words = Sequences(np.eye(3), [0, 2, 3], names=["a", "b", "c"])
+    >>> len(words), words.n_columns, [part.n_positions for part in words]
+    (2, 3, [2, 1])
+    """
+
+    def __init__(self, rows, begin, names=None, dense=None, edges=None, edge_names=None):
+        self.rows = as_csr(rows, "rows")
+        self.begin = np.ascontiguousarray(begin, np.int64)
+        self.names, self.edge_names = names, edge_names
+        self.edges = None if edges is None else as_csr(edges, "edges")
+        self.check()
+        if dense is not None:
+            dense = np.asarray(dense)
+            if dense.ndim != 2 or len(dense) != self.n_positions:
+                raise ValueError(
+                    f"dense has shape {dense.shape}; ({self.n_positions}, numbers) is needed."
+                )
+            self.rows = sp.hstack([sp.csr_matrix(dense), self.rows], format="csr")
+
+    def check(self) -> None:
+        """Refuse starts that do not fit the rows, and empty sequences."""
+        begin, n = self.begin, self.n_positions
+        if begin.ndim != 1 or begin.size < 1 or begin[0] != 0 or begin[-1] != n:
+            raise ValueError(f"begin must start with 0 and end with {n}, the number of positions.")
+        empty = np.flatnonzero(np.diff(begin) <= 0)
+        if empty.size:
+            raise ValueError(f"sequence {empty[0]} is empty; every sequence needs a position.")
+        if self.names is not None and len(self.names) > self.n_columns:
+            raise ValueError(f"{len(self.names)} names for {self.n_columns} columns.")
+        if self.edges is not None and self.edges.shape[0] != n:
+            raise ValueError(f"edges has {self.edges.shape[0]} rows and rows has {n}.")
+
+    @property
+    def n_positions(self) -> int:
+        """Positions of all sequences together."""
+        return self.rows.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a position."""
+        return self.rows.shape[1]
+
+    @property
+    def n_edges(self) -> int:
+        """Columns of a step between two positions."""
+        return 0 if self.edges is None else self.edges.shape[1]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Positions of each sequence."""
+        return np.diff(self.begin)
+
+    def __len__(self) -> int:
+        return self.begin.size - 1
+
+    def __getitem__(self, which) -> Sequences:
+        if isinstance(which, int | np.integer):
+            if not -len(self) <= which < len(self):
+                raise IndexError(f"sequence {which} of {len(self)}")
+            i = int(which) % len(self)
+            which = slice(i, i + 1)
+        chosen = np.arange(len(self))[which]
+        lengths = self.lengths[chosen]
+        begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.repeat(self.begin[chosen] - begin[:-1], lengths) + np.arange(begin[-1])
+        edges = None if self.edges is None else self.edges[places]
+        return Sequences(self.rows[places], begin, self.names, None, edges, self.edge_names)
+
+    def __iter__(self) -> Iterator[Sequences]:
+        return (self[i] for i in range(len(self)))
+
+    def widened(self, n_columns: int) -> Sequences:
+        """The same sequences with further columns, all zero."""
+        shape = (self.n_positions, n_columns)
+        data = (self.rows.data, self.rows.indices, self.rows.indptr)
+        rows = sp.csr_matrix(data, shape=shape, copy=False)
+        return Sequences(rows, self.begin, None, None, self.edges, self.edge_names)
+
+
+def as_csr(matrix: Any, what: str) -> sp.csr_matrix:
+    """A CSR matrix of finite float64."""
+    if sp.issparse(matrix):
+        csr = matrix.tocsr()
+    else:
+        table = np.asarray(matrix)
+        if table.ndim != 2 or table.dtype.kind not in "fiub":
+            raise ValueError(f"{what} has shape {table.shape} and type {table.dtype}; "
+                             "a matrix of numbers is needed.")
+        csr = sp.csr_matrix(table)
+    if csr.dtype.kind not in "fiub":
+        raise ValueError(f"{what} has type {csr.dtype}; numbers are needed.")
+    csr = csr.astype(np.float64, copy=False)
+    if not np.isfinite(csr.data).all():
+        entry = int(np.flatnonzero(~np.isfinite(csr.data))[0])
+        row = int(np.searchsorted(csr.indptr, entry, side="right")) - 1
+        raise ValueError(f"NaN or infinity in {what}, at position {row}.")
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+class Vocabulary:
+    """Columns of feature names, in the order in which the names appear.
+
+    Parameters
+    ----------
+    names : list of str
+        Names known from before.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary()
+    >>> X = vocabulary.encode([[["a", "b"], ["b"]], [{"w": "x", "length": 2.0}]])
+    >>> vocabulary.names, X.rows.toarray()[2].tolist()
+    (['a', 'b', 'w:x', 'length'], [0.0, 0.0, 1.0, 2.0])
+    """
+
+    def __init__(self, names=()):
+        self.names: list[str] = list(names)
+        self.column = {name: j for j, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def encode(self, X, grow: bool = True) -> Sequences:
+        """Sequences of tokens as rows; names that are new are added, or left out."""
+        sequences = [split_dense(x) for x in X]
+        lengths = [len(tokens) for tokens, _ in sequences]
+        for i, (tokens, numbers) in enumerate(sequences):
+            if not len(tokens):
+                raise ValueError(f"sequence {i} is empty; every sequence needs a position.")
+            if numbers is not None and len(numbers) != len(tokens):
+                raise ValueError(
+                    f"sequence {i} has {len(tokens)} tokens and {len(numbers)} rows of numbers."
+                )
+        begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        tokens = list(chain.from_iterable(tokens for tokens, _ in sequences))
+        rows = self.rows_of(tokens, begin, grow)
+        dense = None
+        if sequences and sequences[0][1] is not None:
+            dense = np.vstack([numbers for _, numbers in sequences])
+        return Sequences(rows, begin, self.names, dense)
+
+    def recode(self, X: Sequences, grow: bool = True) -> Sequences:
+        """Columns of another list of names in the order of this one."""
+        assert X.names is not None
+        e = X.n_columns - len(X.names)
+        if grow:
+            for name in X.names:
+                self.add(name)
+        place = np.array([self.column.get(name, -1) for name in X.names], np.int64)
+        place = np.concatenate([np.arange(e), np.where(place < 0, -1, place + e)])
+        rows = X.rows.tocoo()
+        column = place[rows.col]
+        known = column >= 0
+        shape = (X.n_positions, e + len(self))
+        entries = (rows.data[known], (rows.row[known], column[known]))
+        rows = sp.csr_matrix(entries, shape=shape)
+        return Sequences(rows, X.begin, self.names, None, X.edges, X.edge_names)
+
+    def add(self, name: str) -> int:
+        """The column of a name."""
+        column = self.column.setdefault(name, len(self.names))
+        if column == len(self.names):
+            self.names.append(name)
+        return column
+
+    def rows_of(self, tokens: list, begin: np.ndarray, grow: bool) -> sp.csr_matrix:
+        """One row per token."""
+        if tokens and isinstance(tokens[0], Mapping):
+            pairs = [dict(features(token)) for token in self.checked(tokens, begin, Mapping)]
+            names = list(chain.from_iterable(pairs))
+            values = np.fromiter(chain.from_iterable(p.values() for p in pairs), float, len(names))
+            counts = [len(pair) for pair in pairs]
+        else:
+            self.checked(tokens, begin, (list, tuple, set, frozenset, np.ndarray))
+            names = list(chain.from_iterable(tokens))
+            values, counts = np.ones(len(names)), [len(token) for token in tokens]
+        if grow:
+            self.grow(names)
+        get = self.column.get
+        try:
+            columns = np.fromiter((get(name, -1) for name in names), np.int64, len(names))
+        except TypeError:
+            columns = np.array([], np.int64)
+        strange = next((name for name in names if not isinstance(name, str)), None)
+        if strange is not None:
+            raise ValueError(f"a feature is {strange!r}; names of features are strings.")
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        known = columns >= 0
+        if not known.all():
+            indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+            columns, values = columns[known], values[known]
+        shape = (len(tokens), len(self))
+        return sp.csr_matrix((values, columns.astype(np.int32), indptr.astype(np.int32)), shape)
+
+    def grow(self, names: list) -> None:
+        """Columns for names that have none, in order of appearance."""
+        column = self.column
+        for name in dict.fromkeys(names):
+            if name not in column:
+                column[name] = len(self.names)
+                self.names.append(name)
+
+    def checked(self, tokens: list, begin: np.ndarray, kind) -> list:
+        """Tokens of one kind; another one is named."""
+        for t, token in enumerate(tokens):
+            if not isinstance(token, kind):
+                i = int(np.searchsorted(begin, t, side="right")) - 1
+                raise ValueError(
+                    f"sequence {i}, position {t - begin[i]}: the token is {token!r}; a list of "
+                    "strings or a dict of features is needed, the same kind everywhere."
+                )
+        return tokens
+
+
+def split_dense(x: Any) -> tuple[Any, np.ndarray | None]:
+    """The tokens of a sequence and its embeddings, where it is a pair (tokens, array)."""
+    if isinstance(x, tuple) and len(x) == 2 and isinstance(x[1], np.ndarray) and x[1].ndim == 2:
+        return x[0], x[1]
+    return x, None
+
+
+def features(token: Mapping, prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Names and values of a dict of features, as python-crfsuite reads it."""
+    for key, value in token.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, str):
+            yield f"{name}:{value}", 1.0
+        elif isinstance(value, bool | int | float | np.number | np.bool_):
+            yield name, float(value)
+        elif isinstance(value, Mapping):
+            yield from features(value, f"{name}:")
+        elif isinstance(value, list | tuple | set | frozenset):
+            for item in value:
+                yield f"{name}:{item}", 1.0
+        else:
+            raise ValueError(
+                f"feature {name!r} has the value {value!r}; a number, a bool, a string, a dict or "
+                "a list of strings is needed."
+            )
+
+
+def pack_arrays(X) -> Sequences:
+    """Sequences of arrays (T, d) or CSR matrices (T, d)."""
+    parts = [x if sp.issparse(x) else np.asarray(x) for x in X]
+    columns = parts[0].shape[1] if parts and parts[0].ndim == 2 else None
+    for i, part in enumerate(parts):
+        if part.ndim != 2 or part.shape[1] != columns:
+            raise ValueError(
+                f"sequence {i} has shape {part.shape}; (positions, {columns}) is needed."
+            )
+        if not part.shape[0]:
+            raise ValueError(f"sequence {i} is empty; every sequence needs a position.")
+    begin = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]).astype(np.int64)
+    if any(sp.issparse(part) for part in parts):
+        rows = sp.vstack([sp.csr_matrix(part) for part in parts], format="csr")
+    else:
+        rows = np.vstack(parts)
+    try:
+        return Sequences(rows, begin)
+    except ValueError as error:
+        raise ValueError(str(error).replace("in rows", "in X")) from None
