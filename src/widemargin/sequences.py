@@ -124,8 +124,10 @@ def as_csr(matrix: Any, what: str) -> sp.csr_matrix:
     else:
         table = np.asarray(matrix)
         if table.ndim != 2 or table.dtype.kind not in "fiub":
-            raise ValueError(f"{what} has shape {table.shape} and type {table.dtype}; "
-                             "a matrix of numbers is needed.")
+            raise ValueError(
+                f"{what} has shape {table.shape} and type {table.dtype}; "
+                "a matrix of numbers is needed."
+            )
         csr = sp.csr_matrix(table)
     if csr.dtype.kind not in "fiub":
         raise ValueError(f"{what} has type {csr.dtype}; numbers are needed.")

@@ -161,9 +161,7 @@ class Chain:
         check_columns(X, self.n_columns, self.n_edges)
         label = np.zeros(X.n_positions, np.int64)
         scale = np.zeros(len(X))
-        return ChainRows(
-            *self.pack_inputs(X), label, self.cost, np.empty(0), scale, *self.tail()
-        )
+        return ChainRows(*self.pack_inputs(X), label, self.cost, np.empty(0), scale, *self.tail())
 
 
 def forbidden_table(forbidden, K: int, L: int) -> np.ndarray:

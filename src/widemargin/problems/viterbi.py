@@ -187,7 +187,13 @@ def path_by_errors(data, i, w, scores, path):
         step_table(data, first + t, w, table)
         for e in range(t + 1):
             class_best(
-                best[t - 1, e], data.labels, np.uint64(0), np.uint64(K), table, np.uint64(L), came[e]
+                best[t - 1, e],
+                data.labels,
+                np.uint64(0),
+                np.uint64(K),
+                table,
+                np.uint64(L),
+                came[e],
             )
         came[t + 1] = -np.inf
         for e in range(t + 2):

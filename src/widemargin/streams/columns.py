@@ -180,8 +180,11 @@ class ColumnStream(SequenceFiles):
     def _chunk(self, block: Block, table: Table) -> Chunk:
         template = self.used_template
         columns = [self._column(block, table, column) for column in range(template.n_columns)]
-        rows, names = expand(template, columns, table.begin)
-        X = Sequences(rows, table.begin, names)
+        rows, names = expand(template.features, columns, table.begin)
+        edges, edge_names = None, None
+        if template.steps:
+            edges, edge_names = expand(template.steps, columns, table.begin)
+        X = Sequences(rows, table.begin, names, None, edges, edge_names)
         return Chunk(X, lines=table.lines[table.begin[:-1]])
 
 

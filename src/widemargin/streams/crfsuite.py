@@ -124,7 +124,7 @@ class CrfsuiteStream(SequenceFiles):
         names = decoded(block, spans, parsed.lines[owner[where]])
         arrays = values, code.astype(np.int32), parsed.first
         rows = sp.csr_matrix(arrays, shape=(parsed.lines.size, len(names)))
-        rows.sum_duplicates()
+        rows.sum_duplicates()  # an attribute given twice
         rows, names = merged(rows, [unescaped(name) for name in names])
         X = Sequences(rows, parsed.begin, names)
         return Chunk(X, lines=parsed.lines[parsed.begin[:-1]], weight=parsed.weight)

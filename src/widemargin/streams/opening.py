@@ -89,21 +89,27 @@ def joined(parts: list[Any]) -> Any:
         return parts[0]
     from ..sequences import Sequences
 
+    rows, names = stacked([(part.rows, part.names) for part in parts])
+    edges, edge_names = None, None
+    if parts[0].edges is not None:
+        edges, edge_names = stacked([(part.edges, part.edge_names) for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Sequences(rows, np.append(0, np.cumsum(lengths)), names, None, edges, edge_names)
+
+
+def stacked(parts: list[tuple[sp.csr_matrix, list[str]]]) -> tuple[sp.csr_matrix, list[str]]:
+    """Rows with named columns, one matrix below the other."""
     number: dict[str, int] = {}
     indices = []
-    for part in parts:
-        column = [number.setdefault(name, len(number)) for name in part.names]
-        indices.append(np.array(column, np.int32)[part.rows.indices])
-    starts = [np.diff(part.rows.indptr) for part in parts]
-    arrays = (
-        np.concatenate([part.rows.data for part in parts]),
-        np.concatenate(indices),
-        np.append(0, np.cumsum(np.concatenate(starts))),
-    )
-    rows = sp.csr_matrix(arrays, shape=(len(arrays[2]) - 1, len(number)))
-    rows.sort_indices()
-    lengths = np.concatenate([np.diff(part.begin) for part in parts])
-    return Sequences(rows, np.append(0, np.cumsum(lengths)), list(number))
+    for rows, names in parts:
+        column = [number.setdefault(name, len(number)) for name in names]
+        indices.append(np.array(column, np.int32)[rows.indices])
+    counts = np.concatenate([np.diff(rows.indptr) for rows, _ in parts])
+    values = np.concatenate([rows.data for rows, _ in parts])
+    arrays = values, np.concatenate(indices), np.append(0, np.cumsum(counts))
+    whole = sp.csr_matrix(arrays, shape=(counts.size, len(number)))
+    whole.sort_indices()
+    return whole, list(number)
 
 
 def first_name(paths: Any) -> str:

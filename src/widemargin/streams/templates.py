@@ -2,7 +2,8 @@
 
     U002:%x[0,0]             the word itself
     U005:%x[-1,0]/%x[0,0]    the word before and this one, as one feature
-    B                       label bigrams: transitions
+    B                       label bigrams: one weight for each step between two labels
+    B05:%x[0,1]             weights of steps that depend on the tag
     # a comment
 
 This is the language of CRF++. `%x[row,column]` is the cell `row` lines below the token in `column`,
@@ -21,6 +22,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +39,7 @@ class TemplateError(ValueError):
 
 
 class Feature(NamedTuple):
-    """One line `U...`: literal texts with cells between them."""
+    """One line `U...` or `B...`: literal texts with cells between them."""
 
     line: int
     texts: tuple[str, ...]  # one more than cells
@@ -46,7 +48,7 @@ class Feature(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """A template as text; `features` is what it means.
+    """A template as text; `features` and `steps` are what it means.
 
     Parameters
     ----------
@@ -76,45 +78,43 @@ class Template:
             )
 
     @cached_property
-    def _parsed(self) -> tuple[tuple[Feature, ...], bool]:
-        features, has_transitions = [], False
+    def _parsed(self) -> tuple[tuple[Feature, ...], tuple[Feature, ...], bool]:
+        found: dict[str, list[Feature]] = {"U": [], "B": []}
         for number, raw in enumerate(self.text.splitlines(), 1):
             line = raw.strip()
             if not line or line.startswith("#"):
                 continue
             where = f"{self.name}:{number}"
-            texts, cells = parsed_line(line, where)
-            if line[0] == "U":
-                features.append(Feature(number, texts, cells))
-            elif line[0] == "B" and not cells:
-                has_transitions = True
-            elif line[0] == "B":
-                raise TemplateError(
-                    f"{where}: {line!r} makes transitions depend on cells, which is not supported; "
-                    "a plain `B` learns one weight for each pair of labels"
-                )
-            else:
+            if line[0] not in found:
                 raise TemplateError(f"{where}: {line!r} begins with neither U, B nor #")
-        return tuple(features), has_transitions
+            found[line[0]].append(Feature(number, *parsed_line(line, where)))
+        steps = tuple(step for step in found["B"] if step.cells)
+        return tuple(found["U"]), steps, len(found["B"]) > len(steps)
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The lines that begin with U."""
+        """The lines that begin with U: features of a position."""
         return self._parsed[0]
+
+    @property
+    def steps(self) -> tuple[Feature, ...]:
+        """The lines that begin with B and have cells: features of the step into a position."""
+        return self._parsed[1]
 
     @property
     def has_transitions(self) -> bool:
         """Is there a line `B`?"""
-        return self._parsed[1]
+        return self._parsed[2]
 
     @property
     def n_columns(self) -> int:
         """How many columns the cells ask for."""
-        return 1 + max((c for feature in self.features for _, c in feature.cells), default=-1)
+        lines = chain(self.features, self.steps)
+        return 1 + max((column for line in lines for _, column in line.cells), default=-1)
 
     def check(self, n_inputs: int, name: str) -> None:
         """Refuse data that lacks a column."""
-        for feature in self.features:
+        for feature in chain(self.features, self.steps):
             for row, column in feature.cells:
                 if column >= n_inputs:
                     has = f"{n_inputs} column{'' if n_inputs == 1 else 's'}"
@@ -204,13 +204,13 @@ class Column(NamedTuple):
 
 
 def expand(
-    template: Template, columns: Sequence[Column], begin: np.ndarray
+    features: Sequence[Feature], columns: Sequence[Column], begin: np.ndarray
 ) -> tuple[sp.csr_matrix, list[str]]:
     """The features of all tokens, and their names.
 
     Parameters
     ----------
-    template : Template
+    features : list of Feature
     columns : list of Column
     begin : array (n_sequences + 1,)
         Where each sequence begins.
@@ -221,9 +221,9 @@ def expand(
     lengths = np.diff(begin)
     low, high = np.repeat(begin[:-1], lengths), np.repeat(begin[1:], lengths)
     cells: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
-    index = np.empty((n, len(template.features)), np.int32)
+    index = np.empty((n, len(features)), np.int32)
     names: list[str] = []
-    for number, feature in enumerate(template.features):
+    for number, feature in enumerate(features):
         key, size = np.zeros(n, np.uint64), 1
         for cell in feature.cells:
             if cell not in cells:
@@ -266,6 +266,7 @@ def merged(rows: sp.csr_matrix, names: list[str]) -> tuple[sp.csr_matrix, list[s
     """Columns of the same name are one: templates may give one feature twice."""
     distinct = dict.fromkeys(names)
     if len(distinct) == len(names):
+        rows.has_canonical_format = True
         return rows, names
     numbers = {name: k for k, name in enumerate(distinct)}
     column = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
