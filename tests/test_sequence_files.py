@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from widemargin.datasets import load_dataset
+from widemargin.sequences import Sequences
 from widemargin.streams import (
     ColumnStream,
     CrfsuiteStream,
@@ -24,6 +25,7 @@ from widemargin.streams import (
     open_stream,
     read_sequences,
 )
+from widemargin.streams.fingerprint import Fingerprint
 from widemargin.streams.sequence_files import last_blank_line, last_query
 from widemargin.streams.templates import TemplateError, read_template
 
@@ -470,6 +472,56 @@ def test_cuts_lie_between_queries():
     assert last_query(text, 0, len(text)) == text.index(b"1 qid:2")
     assert last_query(text, 0, text.index(b"1 qid:2")) == 0
     assert last_query(bytearray(b"1 1:1\n1 1"), 0, 9) == 6
+
+
+# ---------------------------------------------------------------- fingerprints
+
+
+def fingerprint(parts) -> Fingerprint:
+    found = Fingerprint()
+    for X, y in parts:
+        found.add_objects(X, y)
+    return found
+
+
+@settings(max_examples=100)
+@given(sentences_of, st.integers(1, 60), st.randoms())
+def test_a_fingerprint_depends_on_neither_chunks_nor_columns(sentences, chunk_bytes, random):
+    template = "U0:%x[0,0]\nU1:%x[0,0]/%x[1,1]\nB\nB1:%x[-1,1]\n"
+
+    def read(sentences, chunk_bytes=1 << 20):
+        text = io.BytesIO(column_text(sentences))
+        stream = ColumnStream(text, template=template, chunk_bytes=chunk_bytes)
+        return fingerprint((chunk.X, chunk.y) for chunk in stream.chunks())
+
+    whole = read(sentences)
+    shuffled = random.sample(sentences, len(sentences))
+    assert whole == read(sentences, chunk_bytes) == read(shuffled, chunk_bytes)
+    assert whole.count == len(sentences)
+    changed = [list(sentence) for sentence in sentences]
+    last = changed[-1][-1]
+    changed[-1][-1] = (last[0], last[1], "X")
+    assert read(changed) != whole
+    changed[-1][-1] = (last[0] + "'", *last[1:])
+    assert read(changed) != whole
+
+
+def test_a_fingerprint_sees_order_weight_and_values():
+    X = Sequences(np.array([[1.0, 0.0], [0.0, 2.0]]), [0, 2], ["a", "b"])
+    wide = Sequences(np.array([[0, 1.0, 0.0], [0, 0, 2.0]]), [0, 2], ["c", "a", "b"])
+    turned = Sequences(np.array([[0.0, 2.0], [1.0, 0.0]]), [0, 2], ["a", "b"])
+    split = Sequences(np.array([[1.0, 0.0], [0.0, 2.0]]), [0, 1, 2], ["a", "b"])
+    plain = Sequences(np.array([[1.0, 0.0], [0.0, 2.0]]), [0, 2])
+    y = [np.array([0, 1])]
+    first = fingerprint([(X, y)])
+    assert first == fingerprint([(wide, y)]) == fingerprint([(X, [[0, 1]])])
+    others = [(turned, [[1, 0]]), (turned, y), (split, [[0], [1]]), (plain, y), (X, [[0, 0]])]
+    assert all(first != fingerprint([other]) for other in others)
+    weighted = Fingerprint()
+    weighted.add_objects(X, y, [2.0])
+    assert weighted != first
+    with pytest.raises(ValueError, match="2 positions and Y has 1 labels"):
+        fingerprint([(X, [[0]])])
 
 
 # ---------------------------------------------------------------- all of it

@@ -359,7 +359,8 @@ def _load_conll2000(name: str, folder: Path) -> Dataset:
         extra[f"words_{part}"] = [[cell[0] for cell in sentence] for sentence in cells]
         extra[f"pos_{part}"] = [[cell[1] for cell in sentence] for sentence in cells]
         extra[f"{part}_path"] = str(path)
-    return Dataset(name, *parts, extra)
+    X_train, y_train, X_test, y_test = parts
+    return Dataset(name, X_train, y_train, X_test, y_test, extra)
 
 
 _LOADERS: dict[str, tuple[str, Callable[[str, Path], Dataset]]] = {

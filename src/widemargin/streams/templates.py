@@ -169,7 +169,7 @@ def default_template(n_inputs: int = 2) -> Template:
     """
     lines = []
     for column in range(n_inputs):
-        windows = [(row,) for row in range(-2, 3)]
+        windows: list[tuple[int, ...]] = [(row,) for row in range(-2, 3)]
         reach = 1 if column == 0 else 2
         windows += [(row, row + 1) for row in range(-reach, reach)]
         if column:
