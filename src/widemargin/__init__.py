@@ -18,13 +18,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
-    from .estimators import StructuredSVM, SVMClassifier, SVMRegressor
+    from .estimators import Ranker, StructuredSVM, SVMClassifier, SVMRegressor
     from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
     from .stopping import Gap, OracleCalls, Passes, Seconds, Validation
 
 _HOMES = {
+    "Ranker": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
     "StructuredSVM": "estimators",
@@ -46,6 +47,7 @@ _MODULES = {
     "displays",
     "estimators",
     "losses",
+    "metrics",
     "persistence",
     "problems",
     "run",
@@ -61,6 +63,7 @@ __all__ = [
     "Passes",
     "Plane",
     "Problem",
+    "Ranker",
     "SVMClassifier",
     "SVMRegressor",
     "Seconds",

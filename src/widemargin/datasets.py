@@ -143,6 +143,17 @@ FOLDERS: dict[str, Folder] = {
         },
         {},
     ),
+    "mq2008": Folder(
+        "S1.txt to S5.txt of MQ2008 (supervised ranking) of LETOR 4.0, packed with gzip",
+        {
+            "S1.txt.gz": "9736696b20dcf9106e38d61dee6eb846b84e9e314321622b9584ea1aba5541d8",
+            "S2.txt.gz": "82d6cbaff8ceb2d8c125bad48b46f2983796080d98832bb1d19c15a3ab5b1e51",
+            "S3.txt.gz": "3c400bbc44a54b2dbd19595d181143db14684e04e7cea0813480da96b24e96e9",
+            "S4.txt.gz": "8a49f4f8782004ca7034b4b27c0a870f3709e90826ade318a76a14789aa93bc8",
+            "S5.txt.gz": "9042d27fa7675d4a2da47f5fed518264b7851912e11c360735afb45e8d08cc96",
+        },
+        {},
+    ),
 }
 
 
@@ -165,6 +176,9 @@ def load_dataset(name: str, *, data_home: str | os.PathLike[str] | None = None) 
         - ``"conll2000"``: text chunking. X are `Sequences` of named features (words and POS in a
           window of two), y lists of chunk tags; extra: ``words_train``, ``pos_train``,
           ``words_test``, ``pos_test`` (lists of lists), ``train_path``, ``test_path``.
+        - ``"mq2008"``: dense documents of 784 queries, relevances 0..2, no fixed test part; extra:
+          ``qid`` of each row, its ``part`` 1..5 (S1 to S5), and ``folds``, five triples
+          (train, validation, test) of parts: ((1, 2, 3), (4,), (5,)) and so on round.
     data_home : path-like, optional
         Parent of the data folders, looked at before ``WIDEMARGIN_DATA`` and
         ``~/.cache/widemargin``. Fetched files go here, or else to the cache.
@@ -363,6 +377,22 @@ def _load_conll2000(name: str, folder: Path) -> Dataset:
     return Dataset(name, X_train, y_train, X_test, y_test, extra)
 
 
+def _load_mq2008(name: str, folder: Path) -> Dataset:
+    parts = [
+        load_svmlight_file(str(folder / f"S{k}.txt.gz"), n_features=46, query_id=True)
+        for k in range(1, 6)
+    ]
+    X = np.concatenate([rows.toarray() for rows, _, _ in parts])
+    y = np.concatenate([labels for _, labels, _ in parts]).astype(np.int64)
+    around = [tuple((first + k) % 5 + 1 for k in range(5)) for first in range(5)]
+    extra = {
+        "qid": np.concatenate([qid for _, _, qid in parts]).astype(np.int64),
+        "part": np.repeat(np.arange(1, 6), [len(labels) for _, labels, _ in parts]),
+        "folds": [(turn[:3], turn[3:4], turn[4:]) for turn in around],
+    }
+    return Dataset(name, X, y, None, None, extra)
+
+
 _LOADERS: dict[str, tuple[str, Callable[[str, Path], Dataset]]] = {
     "a8a": ("a8a", _load_binary(123)),
     "a9a": ("a9a", _load_binary(123)),
@@ -376,4 +406,5 @@ _LOADERS: dict[str, tuple[str, Callable[[str, Path], Dataset]]] = {
     "mnist": ("mnist", _load_mnist),
     "letters": ("letters", _load_letters),
     "conll2000": ("conll2000", _load_conll2000),
+    "mq2008": ("mq2008", _load_mq2008),
 }

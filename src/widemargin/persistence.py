@@ -18,7 +18,7 @@ import numpy as np
 from .tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Estimators that a file may name.
-KNOWN = ("SVMClassifier", "SVMRegressor", "StructuredSVM")
+KNOWN = ("Ranker", "SVMClassifier", "SVMRegressor", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 SEEN = ("n_features_in_", "feature_names_in_")

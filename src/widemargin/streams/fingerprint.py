@@ -86,6 +86,12 @@ class Fingerprint:
 
 def spell(item: Any, digest: Any) -> None:
     """Feed a value to a hash: equal values alike, whatever their memory looks like."""
+    if sp.issparse(item) and item.ndim == 2:  # row by row: the whole may not fit into memory
+        digest.update(f"{item.shape}".encode())
+        rows = item.tocsr()
+        for i in range(item.shape[0]):
+            digest.update(rows[[i]].toarray().astype(np.float64).tobytes())
+        return
     if sp.issparse(item):
         item = item.toarray()
     if isinstance(item, np.ndarray | np.generic) and item.dtype.kind in "fiub":

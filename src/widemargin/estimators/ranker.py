@@ -1,0 +1,277 @@
+"""Ranking: documents of queries, or one list."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from sklearn.callback import with_callbacks
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
+from ..streams import ArrayStream, Chunk
+from ..streams.queries import Queries, QueryStream, group_rows, query_weights
+from .fitting import check_parameters, checked_data, checked_inputs, checked_weights
+from .streaming import Streaming, as_stream, is_streaming
+from .structured import ProblemEstimator
+
+LOSSES = "'roc_area', 'average_precision', 'precision@k', 'ndcg' and 'ndcg@k' (k an integer >= 1)"
+
+
+def ranking_problem(loss: Any, n_inputs: int):
+    """The problem of a loss by its name.
+
+    Examples
+    --------
+    >>> ranking_problem("ndcg@10", 46)
+    NDCGAt(46, k=10)
+    """
+    plain = {"roc_area": RocArea, "average_precision": AveragePrecision, "ndcg": NDCGAt}
+    if isinstance(loss, str):
+        if loss in plain:
+            return plain[loss](n_inputs)
+        found = re.fullmatch(r"(precision|ndcg)@0*([1-9][0-9]{0,8})", loss)
+        if found:
+            kind = PrecisionAt if found[1] == "precision" else NDCGAt
+            return kind(n_inputs, int(found[2]))
+    raise ValueError(f"loss is {loss!r}; known are {LOSSES}.")
+
+
+class Ranker(ProblemEstimator):
+    """Linear ranking of the documents of queries, with a loss of the whole list.
+
+    Minimises `1/2 |w|^2 + C * sum over queries of hinge(w)`, where the hinge bounds the loss of the
+    list sorted by <w, x>. One query (`qid=None`) with two relevances is the SVM for the area under
+    the ROC curve.
+
+    Parameters
+    ----------
+    C : float
+        Weight of a query's hinge.
+    loss : str
+        - "roc_area": share of pairs of different relevance in the wrong order;
+        - "average_precision": 1 - average precision, relevant means y > 0;
+        - "precision@k" (such as "precision@5"): 1 - precision@k / the largest possible, y > 0;
+        - "ndcg@k", "ndcg": 1 - NDCG with gains 2^y - 1.
+    solver, rescaling, tol, prior, nonnegative, max_passes, max_seconds, stop, warm_start, \
+random_state
+        As in `SVMClassifier`; prior and mask have the shape of `coef_`. Held-out data of
+        `Validation` are ((X, qid), y), or (X, y) for one query.
+
+    Attributes
+    ----------
+    coef_ : array (d,)
+    n_skipped_queries_ : int
+        Training queries without two documents that the loss compares; they carry no constraint.
+    certificate_ : Certificate
+    history_ : History
+    solver_ : the solver that ran
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.standard_normal((60, 3)), np.repeat(np.arange(10), 6)
+    >>> y = (X[:, 0] + 0.1 * rng.standard_normal(60) > 0.3) + 0
+    >>> model = Ranker(loss="ndcg@3", random_state=0).fit(X, y, qid=qid)
+    >>> model.score(X, y, qid=qid) > 0.95, model.coef_.shape
+    (True, (3,))
+    """
+
+    _saved = ("n_skipped_queries_",)
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        loss="roc_area",
+        solver="auto",
+        rescaling="margin",
+        tol=1e-3,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.rescaling = rescaling
+        self.tol = tol
+        self.prior = prior
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.stop = stop
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @property
+    def _problem(self):
+        return ranking_problem(self.loss, self._columns)
+
+    @with_callbacks
+    def fit(self, X, y, qid=None, sample_weight=None):
+        """Fit to documents X (n, d), dense or CSR, with relevances y.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : array (n,)
+            Relevances: numbers, larger is better.
+        qid : array (n,), optional
+            Query of each row; rows of a query need not be neighbours. By default one query.
+        sample_weight : array (n,), optional
+            Factors of C; rows of one query must agree.
+        """
+        check_parameters(self)
+        ranking_problem(self.loss, 1)
+        X, y = checked_data(self, X, y, y_numeric=True)
+        queries, weights = self._informative(X, y, qid, sample_weight)
+        if not len(queries):
+            raise ValueError(
+                f"All {self.n_skipped_queries_} queries have documents of one relevance only "
+                f"(for loss={self.loss!r}); there is nothing to learn."
+            )
+        if weights is not None and not weights.any():
+            raise ValueError("All sample weights are zero: there is nothing to learn from.")
+        if is_streaming(self.solver):
+            return self._fit_rows(queries, queries.truths, weights)
+        return self._fit_problem(queries, queries.truths, weights)
+
+    def partial_fit(self, X, y, qid=None, sample_weight=None):
+        """Learn from further queries, which must be whole.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : array (n,)
+        qid : array (n,), optional
+            Query of each row. A number that an earlier call had is another query.
+        sample_weight : array (n,), optional
+            Factors of C; rows of one query must agree.
+        """
+        check_parameters(self)
+        ranking_problem(self.loss, 1)
+        is_first = getattr(self, "_run", None) is None
+        before = 0 if is_first else self.n_skipped_queries_
+        X, y = checked_data(self, X, y, y_numeric=True, reset=is_first)
+        queries, weights = self._informative(X, y, qid, sample_weight)
+        self.n_skipped_queries_ += before
+        if len(queries):
+            return self._partial_fit(queries, queries.truths, weights, None)
+        if is_first:
+            raise ValueError(
+                "The queries of the first call all have documents of one relevance only; there is "
+                "nothing to begin with."
+            )
+        return self
+
+    def fit_stream(self, stream, **options):
+        """Learn from a stream of rows with a `qid`, a chunk at a time.
+
+        Parameters
+        ----------
+        stream : Stream or path
+            Rows of one query stand together; a query at the border of two chunks is put together
+            again, and one that comes back later is refused. Queries whose documents have one
+            relevance are left out.
+        **options
+            `passes`, `verify`, `max_seconds`, `on_progress` as in `SVMClassifier.fit_stream`;
+            checkpoints cannot be taken.
+        """
+        ranking_problem(self.loss, 1)
+        source = self._by_query(stream)
+        super().fit_stream(source, **options)
+        if isinstance(source, QueryStream):
+            self.n_skipped_queries_ = source.n_skipped
+        return self
+
+    def verify(self, stream):
+        """Prove the gap of the model: one pass over the data it was trained on.
+
+        Parameters
+        ----------
+        stream : Stream or path
+            The training data; other data is refused.
+        """
+        return super().verify(self._by_query(stream))
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores (n,): the larger, the higher in the list."""
+        check_is_fitted(self)
+        return safe_sparse_dot(checked_inputs(self, X), self.coef_, dense_output=True)
+
+    def predict(self, X) -> np.ndarray:
+        """The scores."""
+        return self.decision_function(X)
+
+    def score(self, X, y, qid=None) -> float:
+        """Mean of 1 - loss over the queries that have documents to compare."""
+        check_is_fitted(self)
+        X, y = checked_data(self, X, y, y_numeric=True, reset=False)
+        return 1.0 - self._mean_loss((X, qid), y, self.coef_)
+
+    # ------------------------------------------------------------ for the base class
+
+    def _informative(self, X, y, qid, sample_weight) -> tuple[Queries, np.ndarray | None]:
+        """Queries with pairs, and their weights; the others are counted."""
+        weights = checked_weights(sample_weight, X)
+        self._columns = X.shape[1]
+        queries, order = group_rows(X, np.asarray(y, float), qid)
+        if weights is not None and order is not None:
+            weights = weights[order]
+
+        def name(row: int) -> str:
+            return f"row {row if order is None else order[row]}"
+
+        per_query = query_weights(weights, queries, name)
+        mask = self._problem.has_pairs(queries.relevance, queries.begin)
+        self.n_skipped_queries_ = int(np.count_nonzero(~mask))
+        return queries.chosen(mask), None if per_query is None else per_query[mask]
+
+    def _by_query(self, source):
+        """A stream of queries."""
+        stream = as_stream(source)
+        if isinstance(stream, ArrayStream) and isinstance(stream.X, Queries):
+            return stream
+        return QueryStream(stream, ranking_problem(self.loss, 1).has_pairs)
+
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+        if classes is not None:
+            raise ValueError("classes=... is for classifiers.")
+
+    def _inputs(self, chunk: Chunk) -> Queries:
+        """The queries of a chunk with as many columns as any chunk so far, finite."""
+        queries = chunk.X
+        rows = Chunk(queries.documents, row=0, source=chunk.source)
+        if queries.rows is not None:
+            rows = rows._replace(row=queries.rows.row, lines=queries.rows.lines)
+        documents = Streaming._inputs(self, rows)
+        return Queries(documents, queries.begin, queries.relevance)
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        """Mean loss over queries with pairs; X is `Queries`, (documents, qid), or documents."""
+        if isinstance(X, Queries):
+            X, y, qid = X.documents, X.relevance, X.query
+        else:
+            X, qid = X if isinstance(X, tuple) else (X, None)
+        problem = ranking_problem(self.loss, w.size)
+        queries, _ = group_rows(safe_sparse_dot(X, w, dense_output=True), np.asarray(y, float), qid)
+        kept = queries.chosen(problem.has_pairs(queries.relevance, queries.begin))
+        if not len(kept):
+            raise ValueError(
+                f"All {len(queries)} queries have documents of one relevance only (for "
+                f"loss={self.loss!r}); no loss can be measured."
+            )
+        return float(1.0 - np.mean(problem.quality(kept.relevance, kept.documents, kept.query)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags

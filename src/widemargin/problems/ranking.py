@@ -1,0 +1,518 @@
+"""Rank the documents of a query by <w, x>: four losses. (Joachims 2005; Yue et al. 2007.)
+
+An example is a query: documents x (m, d), relevances y (m,). With Q the pairs (i, j) in which i is
+more relevant than j, and above(i, j) = 1 if i is ranked above j, else -1,
+
+    phi(x, ranking) = 1/|Q| * sum over Q of above(i, j) (x_i - x_j)
+    delta           = 2/|Q| * sum over the swapped pairs of Q of (x_i - x_j)
+
+phi depends on which pairs are in Q, so an input of training is a `Query(documents, relevance)`.
+Without a loss, the best ranking is the order of the scores. An output is an array of *heights*
+(m,), larger above; a truth is its relevances, which are heights as well. Documents of one relevance
+are never compared.
+
+loss                on what Q stands                      most violated ranking
+RocArea             all pairs of different relevance      pair by pair, O(m log m)
+AveragePrecision    relevant (y > 0) against the rest     each negative alone, O(m log m + P N)
+PrecisionAt         the same                              each number of hits, O(m log m + k^2)
+NDCGAt              one Q for each threshold, see below   a table for each threshold, O(m log m + P N)
+
+**ROC area** with more than two relevances. The pairs of Q decide separately: (i, j) is swapped iff
+s_i - s_j < 1/2, and hinge = 1/|Q| sum over Q of max(0, 1 - 2 (s_i - s_j)). For two relevances a
+sort by s -+ 1/4 swaps exactly these pairs. For more, the choices may contradict each other (a over
+b over c over a); an output is then any set of signs of pairs (m, m), not only that of a ranking.
+The hinge still bounds the loss of the ranking by scores, which is one of these outputs.
+
+**Grades** count as relevant or not for average precision and precision@k. For NDCG, write the gain
+2^y - 1 of a document as a sum over the relevances t_1 < t_2 < ... of its query that it reaches:
+
+    loss = 1 - NDCG = sum over t of share_t * (1 - NDCG_t),    share_t = step_t * ideal_t / ideal
+
+where NDCG_t has gain 1 for documents with y >= t and 0 else, step_t is the step of the gain at t,
+and ideal the largest DCG; the ideal ranking is ideal for each t. An output is a ranking *for each
+threshold* (thresholds, m) and phi = sum over t of share_t * phi_t with Q_t = {y >= t} x {y < t}: the
+thresholds decide separately and exactly. Ordering by scores is best for all of them at once, so the
+hinge bounds 1 - NDCG of the ranking by scores. For two relevances this is the plain pairwise map.
+(With one ranking for all thresholds no exact method faster than exponential in their number is
+known to us.)
+
+**Precision@k** is divided by the largest possible one, min(k, P) / k, so that the truth has loss 0.
+
+Slack rescaling: the library's search over the scale of the loss, which calls `decode`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..compile import kernel
+from ..metrics import average_precision, check_cutoff, check_gains, ndcg_at, precision_at, roc_area
+from ..rows import Rows, as_rows, row_dot
+from ..streams.queries import Queries, Query
+from . import ranking_search as search
+
+
+class PackedQueries(NamedTuple):
+    """All queries for compiled code."""
+
+    rows: Rows
+    begin: np.ndarray  # (n + 1,) query q is rows begin[q]:begin[q + 1]
+    level: np.ndarray  # (rows,) place of its relevance among those of its query
+    gain: np.ndarray  # (rows,) 2^relevance - 1
+    pairs: np.ndarray  # (n,) |Q|
+    local: np.ndarray  # (stored entries,) place of its column among `columns` of the query
+    columns: np.ndarray  # distinct columns of each query, one query after the other
+    first: np.ndarray  # (n + 1,) where the columns of a query begin
+    discount: np.ndarray  # (longest list,) of position r at r - 1
+    cutoff: int
+
+
+class RankingProblem:
+    """What the four losses share; `level(relevance)` says which documents are compared."""
+
+    def __init__(self, n_inputs: int):
+        self.n_features = self.n_inputs = n_inputs
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_inputs})"
+
+    cutoff: int | None = None
+
+    def level(self, relevance: np.ndarray) -> np.ndarray:
+        """Documents of different level are compared."""
+        return relevance > 0
+
+    def has_pairs(self, relevance: np.ndarray, begin: np.ndarray) -> np.ndarray:
+        """Which queries have documents of different level."""
+        level = np.asarray(self.level(np.asarray(relevance, float)), float)
+        return np.maximum.reduceat(level, begin[:-1]) > np.minimum.reduceat(level, begin[:-1])
+
+    def quality(self, relevance, score, qid=None) -> np.ndarray:
+        """1 - loss of each query ranked by scores."""
+        raise NotImplementedError
+
+    def joint_feature(self, x: Query, y) -> np.ndarray:
+        """1/|Q| * sum over Q of above(i, j) (x_i - x_j)."""
+        return np.asarray(x.documents.T @ net_wins(self.level(known(x)), y)).ravel()
+
+    def loss(self, y_true, y) -> float:
+        """1 - quality of the ranking."""
+        return float(1.0 - self.quality(y_true, y)[0])
+
+    def decode(self, x: Query, w, y_true=None, loss_scale=1.0) -> np.ndarray:
+        """Heights of the best ranking: by scores, or with the loss added."""
+        scores = np.asarray(x.documents @ w, float)
+        if y_true is None:
+            return heights(scores)
+        return self.worst(np.asarray(y_true, float), scores, float(loss_scale))
+
+    def worst(self, relevance: np.ndarray, scores: np.ndarray, scale: float) -> np.ndarray:
+        """The output of the largest score + scale * loss."""
+        positive = self.level(relevance)
+        position = np.arange(1, scores.size + 1)
+        if positive.any() and not positive.all():
+            self.fill_worst(scores, positive, scale, position)
+        return scores.size - position
+
+    def fill_worst(self, scores, positive, scale, position) -> None:
+        """The positions of the most violated ranking of positives and negatives."""
+        raise NotImplementedError
+
+    def discount(self, longest: int) -> np.ndarray:
+        """Weight of each position."""
+        return np.zeros(1)
+
+    def check_relevance(self, relevance: np.ndarray) -> None:
+        """Refuse relevances that the loss is not made for."""
+
+    def pack(self, X, Y) -> PackedQueries:
+        """Queries as arrays; X is `Queries`, or a sequence of `Query` or of documents."""
+        documents, begin = gathered(X)
+        if len(begin) - 1 != len(Y):
+            raise ValueError(f"X has {len(begin) - 1} queries and y has {len(Y)}.")
+        sizes = np.diff(begin)
+        wrong = np.flatnonzero(sizes != np.array([len(y) for y in Y]))
+        if wrong.size:
+            q = int(wrong[0])
+            raise ValueError(f"query {q}: {sizes[q]} documents, but {len(Y[q])} relevances.")
+        relevance = np.concatenate([np.asarray(y, float) for y in Y])
+        if not np.isfinite(relevance).all():
+            row = int(np.flatnonzero(~np.isfinite(relevance))[0])
+            q = int(np.searchsorted(begin, row, side="right")) - 1
+            raise ValueError(f"query {q}: a relevance is {relevance[row]}.")
+        self.check_relevance(relevance)
+        rows = as_rows(documents, 0.0, self.n_inputs)
+        level, pairs = levels_of(np.asarray(self.level(relevance), float), begin)
+        local = np.empty(rows.indices.size, np.uint32)
+        columns, first = np.empty(rows.indices.size, np.uint32), np.zeros(len(begin), np.int64)
+        if rows.indices.size:
+            last_seen, slot = np.full(rows.n_columns, -1), np.zeros(rows.n_columns, np.uint32)
+            number_columns(rows, begin, last_seen, slot, local, columns, first)
+        return PackedQueries(
+            rows,
+            begin,
+            level,
+            np.exp2(np.clip(relevance, 0.0, 50.0)) - 1.0,
+            pairs,
+            local,
+            columns[: first[-1]].copy(),
+            first,
+            self.discount(int(sizes.max())),
+            int(self.cutoff or sizes.max()),
+        )
+
+
+class RocArea(RankingProblem):
+    """Share of pairs of different relevance in the wrong order.
+
+    Examples
+    --------
+    >>> problem = RocArea(2)
+    >>> query = Query(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, 0.0]))
+    >>> problem.joint_feature(query, query.relevance)
+    array([ 1., -1.])
+    >>> problem.loss(query.relevance, problem.decode(query, np.array([0.0, 1.0])))
+    1.0
+    """
+
+    def __init__(self, n_inputs: int):
+        super().__init__(n_inputs)
+        self.oracle = roc_oracle
+
+    def level(self, relevance: np.ndarray) -> np.ndarray:
+        return relevance
+
+    def quality(self, relevance, score, qid=None) -> np.ndarray:
+        return roc_area(relevance, score, qid)
+
+    def loss(self, y_true, y) -> float:
+        right, above = signs(np.asarray(y_true)), signs(np.asarray(y))
+        pairs = np.count_nonzero(right > 0)
+        return float(np.sum((1 - above[right > 0]) / 2) / max(1, pairs))
+
+    def worst(self, relevance: np.ndarray, scores: np.ndarray, scale: float) -> np.ndarray:
+        above = signs(relevance)
+        swapped = (above > 0) & ((scores - 0.5 * scale)[:, None] < scores)
+        above[swapped] = -1
+        above.T[swapped] = 1
+        return above
+
+
+class AveragePrecision(RankingProblem):
+    """1 - average precision; relevant means relevance > 0.
+
+    Examples
+    --------
+    >>> AveragePrecision(1).loss(np.array([1, 0, 0]), np.array([1.0, 3.0, 2.0])).__round__(4)
+    0.6667
+    """
+
+    def __init__(self, n_inputs: int):
+        super().__init__(n_inputs)
+        self.oracle = average_precision_oracle
+
+    def quality(self, relevance, score, qid=None) -> np.ndarray:
+        return average_precision(relevance, score, qid)
+
+    def fill_worst(self, scores, positive, scale, position) -> None:
+        search.worst_for_average_precision(scores, positive, scale, position)
+
+
+class PrecisionAt(RankingProblem):
+    """1 - precision@k / the largest possible; relevant means relevance > 0.
+
+    Examples
+    --------
+    >>> PrecisionAt(1, k=2).loss(np.array([1, 0, 1]), np.array([1.0, 3.0, 2.0]))
+    0.5
+    """
+
+    def __init__(self, n_inputs: int, k: int):
+        super().__init__(n_inputs)
+        self.cutoff = check_cutoff(k)
+        self.oracle = precision_oracle
+
+    def __repr__(self) -> str:
+        return f"PrecisionAt({self.n_inputs}, k={self.cutoff})"
+
+    def quality(self, relevance, score, qid=None) -> np.ndarray:
+        hits = precision_at(relevance, score, self.cutoff, qid)
+        most = precision_at(relevance, relevance, self.cutoff, qid)
+        return hits / np.where(most > 0, most, 1.0)
+
+    def fill_worst(self, scores, positive, scale, position) -> None:
+        search.worst_for_precision(scores, positive, self.cutoff, scale, position)
+
+
+class NDCGAt(RankingProblem):
+    """1 - NDCG@k with gains 2^relevance - 1; without k over the whole list.
+
+    Examples
+    --------
+    >>> NDCGAt(1, k=2).loss(np.array([2, 0, 1]), np.array([1.0, 3.0, 2.0])).__round__(4)
+    0.8262
+    """
+
+    def __init__(self, n_inputs: int, k: int | None = None):
+        super().__init__(n_inputs)
+        self.cutoff = None if k is None else check_cutoff(k)
+        self.oracle = ndcg_oracle
+
+    def __repr__(self) -> str:
+        return f"NDCGAt({self.n_inputs}, k={self.cutoff})"
+
+    def level(self, relevance: np.ndarray) -> np.ndarray:
+        return relevance
+
+    def check_relevance(self, relevance: np.ndarray) -> None:
+        check_gains(relevance)
+
+    def quality(self, relevance, score, qid=None) -> np.ndarray:
+        return ndcg_at(relevance, score, self.cutoff, qid)
+
+    def discount(self, longest: int) -> np.ndarray:
+        weight = 1.0 / np.log2(np.arange(2.0, longest + 2.0))
+        if self.cutoff is not None:
+            weight[self.cutoff :] = 0.0
+        return weight
+
+    def thresholds(self, relevance) -> list[tuple[float, np.ndarray]]:
+        """(share, documents that reach it) of each threshold."""
+        relevance = np.asarray(relevance, float)
+        self.check_relevance(relevance)
+        weight, values = self.discount(relevance.size), np.unique(relevance)
+        ideal = (np.exp2(np.sort(relevance)[::-1]) - 1.0) @ weight
+        steps = np.diff(np.exp2(values))
+        reach = [relevance >= value for value in values[1:]]
+        return [
+            (step * weight[: np.count_nonzero(positive)].sum() / ideal, positive)
+            for step, positive in zip(steps, reach, strict=True)
+        ]
+
+    def joint_feature(self, x: Query, y) -> np.ndarray:
+        """sum over t of share_t * phi_t."""
+        parts = self.thresholds(known(x))
+        rankings = np.broadcast_to(y, (len(parts), len(known(x))))
+        wins = np.zeros(len(known(x)))
+        for (share, positive), ranking in zip(parts, rankings, strict=True):
+            wins += share * net_wins(positive, ranking)
+        return np.asarray(x.documents.T @ wins).ravel()
+
+    def loss(self, y_true, y) -> float:
+        """sum over t of share_t * (1 - NDCG_t)."""
+        parts = self.thresholds(y_true)
+        rankings = np.broadcast_to(y, (len(parts), len(y_true)))
+        losses = [
+            share * (1.0 - ndcg_at(positive, ranking, self.cutoff)[0])
+            for (share, positive), ranking in zip(parts, rankings, strict=True)
+        ]
+        return float(max(0.0, sum(losses)))
+
+    def worst(self, relevance: np.ndarray, scores: np.ndarray, scale: float) -> np.ndarray:
+        weight, parts = self.discount(scores.size), self.thresholds(relevance)
+        positions = np.tile(np.arange(1, scores.size + 1), (len(parts), 1))
+        for (_, positive), position in zip(parts, positions, strict=True):
+            search.worst_for_dcg(scores, positive, weight, scale, position)
+        return scores.size - positions
+
+
+# ---------------------------------------------------------------- lists and pairs
+
+
+def known(x: Query) -> np.ndarray:
+    """The relevances of an input of training."""
+    if x.relevance is None:
+        raise ValueError("joint_feature needs Query(documents, relevance); it has no relevance.")
+    return np.asarray(x.relevance, float)
+
+
+def heights(scores: np.ndarray) -> np.ndarray:
+    """Heights m - 1..0 in the order of the scores; ties keep their order."""
+    found = np.empty(scores.size, np.int64)
+    found[np.argsort(-scores, kind="stable")] = np.arange(scores.size - 1, -1, -1)
+    return found
+
+
+def signs(y: np.ndarray) -> np.ndarray:
+    """1 where i is above j, -1 below, 0 neither; signs (m, m) stay what they are."""
+    if y.ndim == 2:
+        return y
+    return np.sign(y[:, None].astype(float) - y).astype(np.int8)
+
+
+def net_wins(level: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """1/|Q| * (pairs of Q in which i is above) - (those in which it is below), of each i."""
+    compared = level[:, None] != level
+    pairs = np.count_nonzero(compared) // 2
+    wins = np.sum(signs(np.asarray(y)), axis=1, where=compared, dtype=float)
+    return wins / max(1, pairs)
+
+
+def gathered(X) -> tuple[Any, np.ndarray]:
+    """All documents in one matrix, and where each query begins."""
+    if isinstance(X, Queries):
+        return X.documents, np.ascontiguousarray(X.begin, np.int64)
+    lists = [x.documents if isinstance(x, Query) else x for x in X]
+    begin = np.append(0, np.cumsum([x.shape[0] for x in lists])).astype(np.int64)
+    if any(sp.issparse(x) for x in lists):
+        return sp.vstack(lists, format="csr"), begin
+    return np.concatenate(lists), begin
+
+
+def levels_of(level: np.ndarray, begin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Levels as numbers 0, 1, ... in each query, and the pairs of different level."""
+    query = np.repeat(np.arange(begin.size - 1), np.diff(begin))
+    order = np.lexsort((level, query))
+    step = np.append(False, (np.diff(level[order]) != 0) & (np.diff(query[order]) == 0))
+    total = np.cumsum(step)
+    number = np.empty(level.size, np.int64)
+    number[order] = total - total[begin[query[order]]]
+    starts = np.flatnonzero(step | np.append(True, np.diff(query[order]) != 0))
+    counts = np.diff(np.append(starts, level.size))
+    equal = np.bincount(query[order][starts], counts.astype(float) ** 2, begin.size - 1)
+    return number, (np.diff(begin).astype(float) ** 2 - equal) / 2
+
+
+# ---------------------------------------------------------------- compiled
+
+
+@kernel
+def number_columns(rows, begin, last_seen, slot, local, columns, first):
+    """The distinct columns of each query, and the place of every entry among them."""
+    for q in range(begin.size - 1):
+        count = first[q]
+        start = np.uint64(rows.indptr[begin[q]])
+        for k in range(start, np.uint64(rows.indptr[begin[q + 1]])):
+            c = np.uint64(rows.indices[k])
+            if last_seen[c] != q:
+                last_seen[c] = q
+                slot[c] = count - first[q]
+                columns[count] = c
+                count += 1
+            local[k] = slot[c]
+        first[q + 1] = count
+
+
+@kernel
+def scores_of(data, q, w):
+    """<w, x> of the documents of query q."""
+    first, last = data.begin[q], data.begin[q + 1]
+    scores = np.empty(last - first)
+    for i in range(first, last):
+        scores[i - first] = row_dot(data.rows, np.uint64(i), w)
+    return scores
+
+
+@kernel
+def write_sum(data, q, coefficient, factor, index, value):
+    """factor * sum over the documents of coefficient * x, each column once; number of entries."""
+    rows, begin = data.rows, data.begin[q]
+    is_sparse = rows.indices.size > 0
+    shift = data.first[q]
+    count = data.first[q + 1] - shift if is_sparse else rows.n_columns
+    for k in range(count):
+        index[k] = data.columns[shift + k] if is_sparse else k
+        value[k] = 0.0
+    for i in range(coefficient.size):
+        step = factor * coefficient[i]
+        if step != 0.0:
+            start = np.uint64(rows.indptr[begin + i])
+            for k in range(start, np.uint64(rows.indptr[begin + i + 1])):
+                j = np.uint64(data.local[k]) if is_sparse else k - start
+                value[j] += step * rows.values[k]
+    return count
+
+
+@kernel
+def roc_oracle(data, q, w, index, value):
+    """The pairs with a score difference below 1/2."""
+    level = data.level[data.begin[q] : data.begin[q + 1]]
+    scores = scores_of(data, q, w)
+    coefficient = np.empty(scores.size)
+    swapped = search.swap_pairs(level, scores, level.max() + 1, 1.0, coefficient)
+    if swapped == 0:
+        return 0.0, 0
+    pairs = data.pairs[q]
+    return swapped / pairs, write_sum(data, q, coefficient, 2.0 / pairs, index, value)
+
+
+@kernel
+def write_ranking(data, q, documents, positive, loss, index, value):
+    """The plane of a ranking with this loss."""
+    coefficient = np.zeros(documents.size)
+    swaps = search.add_swaps(documents, positive, 1.0, coefficient)
+    if swaps == 0:
+        return 0.0, 0
+    return loss, write_sum(data, q, coefficient, 2.0 / data.pairs[q], index, value)
+
+
+@kernel
+def average_precision_oracle(data, q, w, index, value):
+    """The ranking of the largest 1 - average precision + score."""
+    positive = data.level[data.begin[q] : data.begin[q + 1]] > 0
+    if data.pairs[q] == 0.0:
+        return 0.0, 0
+    position = np.empty(positive.size, np.int64)
+    search.worst_for_average_precision(scores_of(data, q, w), positive, 1.0, position)
+    documents = search.documents_in_order(position)
+    total, hits = 0.0, 0
+    for r in range(documents.size):
+        if positive[documents[r]]:
+            hits += 1
+            total += hits / (r + 1.0)
+    return write_ranking(data, q, documents, positive, 1.0 - total / hits, index, value)
+
+
+@kernel
+def precision_oracle(data, q, w, index, value):
+    """The ranking of the largest 1 - precision@k + score."""
+    positive = data.level[data.begin[q] : data.begin[q + 1]] > 0
+    if data.pairs[q] == 0.0:
+        return 0.0, 0
+    position = np.empty(positive.size, np.int64)
+    search.worst_for_precision(scores_of(data, q, w), positive, data.cutoff, 1.0, position)
+    hits = 0
+    for i in range(positive.size):
+        hits += positive[i] and position[i] <= data.cutoff
+    loss = 1.0 - hits / min(data.cutoff, positive.sum())
+    documents = search.documents_in_order(position)
+    return write_ranking(data, q, documents, positive, loss, index, value)
+
+
+@kernel
+def ndcg_oracle(data, q, w, index, value):
+    """For each threshold the ranking of the largest 1 - NDCG_t + score."""
+    first, last = data.begin[q], data.begin[q + 1]
+    level, gain, discount = data.level[first:last], data.gain[first:last], data.discount
+    if data.pairs[q] == 0.0:
+        return 0.0, 0
+    m = level.size
+    scores = scores_of(data, q, w)
+    falling = np.sort(gain)[::-1]
+    ideal = 0.0
+    for r in range(m):
+        ideal += falling[r] * discount[r]
+    position, coefficient = np.empty(m, np.int64), np.zeros(m)
+    loss, swaps, lower = 0.0, 0, falling[m - 1]
+    for t in range(1, level.max() + 1):
+        positive = level >= t
+        P = positive.sum()
+        step = falling[P - 1] - lower  # the gain at this threshold less that of the one below
+        lower = falling[P - 1]
+        search.worst_for_dcg(scores, positive, discount, 1.0, position)
+        best, found = 0.0, 0.0
+        for r in range(P):
+            best += discount[r]
+        for i in range(m):
+            if positive[i]:
+                found += discount[position[i] - 1]
+        loss += step * (best - found) / ideal
+        share = step * best / ideal
+        documents = search.documents_in_order(position)
+        swaps += search.add_swaps(documents, positive, share / (P * (m - P)), coefficient)
+    if swaps == 0:
+        return 0.0, 0
+    return max(0.0, loss), write_sum(data, q, coefficient, 2.0, index, value)
