@@ -11,20 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from .. import SVMClassifier, SVMRegressor
+from .. import Ranker, SVMClassifier, SVMRegressor
 from ..losses import Taxonomy
+from ..streams.opening import SEQUENCES
 from .errors import CommandError, UsageError
 from .reading import check_output, whole_numbers
 
 STREAMING = ("streaming_dual", "out_of_core")
+#: Losses where --loss says nothing.
+LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
+ROWS = ("classify", "regress", "rank")
+#: Options of some tasks only.
+TASKS_OF = {
+    "classes": ("classify",),
+    "class_weight": ("classify",),
+    "epsilon": ("regress",),
+    "loss": ("classify", "tag", "rank"),
+    "no_intercept": ("classify", "regress"),
+    "intercept_scaling": ("classify", "regress"),
+    "template": ("tag",),
+    "constraints": ("tag",),
+    "tabs": ("tag",),
+    "comment": ("tag",),
+    "features": ROWS,
+    "feature_names": ROWS,
+    "hash_bits": ROWS,
+    "zero_based": ROWS,
+    "skip_bad_lines": ROWS,
+    "bad_lines": ROWS,
+}
 #: What may be in a folder of checkpoints; nothing else is ever removed.
 CHECKPOINT_FILE = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 
 
 def check_paths(args: Any) -> None:
     """Everything that can be known to go wrong before data is read."""
-    loss = None if args.loss == "zero_one" else args.loss
-    used = [*args.data, *(args.validation or ()), args.feature_names, loss]
+    check_task(args)
+    loss = None if args.loss == LOSSES.get(args.task) else args.loss
+    used = [*args.data, *(args.validation or ()), args.feature_names, args.template, loss]
     check_output(args.output, inputs=used)
     used.append(args.output)
     if args.report is not None:
@@ -35,14 +59,6 @@ def check_paths(args: Any) -> None:
         check_output(args.bad_lines, "file for bad lines", used)
     if args.resume and not args.checkpoint:
         raise UsageError("--resume needs --checkpoint PATH, the folder to go on from.")
-    if args.task == "regress":
-        for name in ("classes", "class_weight"):
-            if getattr(args, name):
-                raise UsageError(f"--{name.replace('_', '-')} is for train classify.")
-        if args.loss != "zero_one":
-            raise UsageError("--loss is for train classify.")
-    elif args.epsilon is not None:
-        raise UsageError("--epsilon is for train regress.")
     if args.checkpoint and args.solver not in ("auto", *STREAMING):
         raise UsageError(
             f"--solver {args.solver} keeps everything in memory and makes no checkpoints; use "
@@ -50,6 +66,32 @@ def check_paths(args: Any) -> None:
         )
     if args.checkpoint:
         check_checkpoint(args.checkpoint, args.resume)
+
+
+def check_task(args: Any) -> None:
+    """Options that mean nothing to the task are refused; its loss gets its default."""
+    for name, tasks in TASKS_OF.items():
+        is_given = getattr(args, name) not in (None, False)
+        if name == "intercept_scaling":
+            is_given = args.intercept_scaling != 1.0
+        if is_given and args.task not in tasks:
+            words = " and ".join(", ".join(tasks).rsplit(", ", 1))
+            raise UsageError(f"--{name.replace('_', '-')} is for train {words}.")
+    if args.task in LOSSES and args.loss is None:
+        args.loss = LOSSES[args.task]
+    is_tagging, is_sequence = args.task == "tag", args.format in SEQUENCES
+    if is_tagging and args.format not in ("auto", *SEQUENCES):
+        raise UsageError(f"--format {args.format} is not of sequences: {', '.join(SEQUENCES)} are.")
+    if is_sequence and not is_tagging:
+        raise UsageError(f"--format {args.format} is for train tag.")
+    if args.format in ("crfsuite", "svm_hmm"):
+        for name in ("template", "tabs", "comment"):
+            if getattr(args, name):
+                raise UsageError(f"--{name} is for --format conll.")
+    if args.solver == "out_of_core" and args.task in ("tag", "rank"):
+        raise UsageError(f"--solver out_of_core is for rows; train {args.task} has streaming_dual.")
+    if args.checkpoint and args.task == "rank":
+        raise UsageError("--checkpoint is not possible with train rank.")
 
 
 def check_checkpoint(folder: str, resume: bool) -> None:
@@ -77,12 +119,16 @@ def remove_checkpoint(folder: str | None) -> None:
 
 def new_model(args: Any) -> Any:
     """The estimator of the options; its solver is set by `fit`."""
-    common = {
-        "C": args.C,
-        "tol": args.tol,
+    common: dict[str, Any] = {"C": args.C, "tol": args.tol, "random_state": args.seed}
+    if args.task == "rank":
+        return Ranker(loss=args.loss, **common)
+    if args.task == "tag":
+        from .. import SequenceTagger
+
+        return SequenceTagger(loss=args.loss, constraints=args.constraints, **common)
+    common |= {
         "fit_intercept": not args.no_intercept,
         "intercept_scaling": args.intercept_scaling,
-        "random_state": args.seed,
     }
     if args.task == "regress":
         return SVMRegressor(epsilon=args.epsilon or 0.0, **common)
