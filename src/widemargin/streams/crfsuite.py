@@ -132,7 +132,8 @@ class CrfsuiteStream(SequenceFiles):
 
 def unescaped(text: str) -> str:
     """`\\:` and `\\\\` as what they stand for."""
-    return ESCAPED.sub(r"\1", text) if "\\" in text else text
+    plain = text.replace("\\:", ":")
+    return ESCAPED.sub(r"\1", text) if "\\" in plain else plain
 
 
 def attribute_reason(token: bytes, value: bytes) -> str:
