@@ -49,7 +49,7 @@ def sparse(vector) -> tuple[np.ndarray, np.ndarray]:
 def put(state: DualState, i: int, loss: float, delta) -> DualState:
     """Add a plane, growing where needed."""
     while add_plane(state.planes, state.geometry, i, loss, *sparse(delta)) < 0:
-        state = state._replace(planes=grow(state.planes, D))
+        state = state._replace(planes=grow(state.planes))
     return state
 
 
@@ -129,7 +129,7 @@ def test_store_against_a_dict_of_lists(actions):
                     row[2] = 0 if row[1] > 0 else row[2] + 1
                 rows[:] = [row for row in rows if row[2] <= act[1]]
         else:
-            state = state._replace(planes=grow(state.planes, D))
+            state = state._replace(planes=grow(state.planes))
         assert state.planes.used[0] == sum(map(len, model.values()))
         got = listed(state.planes)
         for i, rows in model.items():
@@ -151,7 +151,7 @@ def test_compiled_equals_python(name):
                 functions["add_plane"](state.planes, state.geometry, k % 2, float(k), index, value)
                 < 0
             ):
-                state = state._replace(planes=grow(state.planes, D))
+                state = state._replace(planes=grow(state.planes))
             up = functions["evaluate"](state.planes, k % 2, state.w)
             down = functions["worst_plane"](state.planes, k % 2, 1.0 - state.mass[k % 2])
             moved = 0.0

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
-    from .estimators import Ranker, StructuredSVM, SVMClassifier, SVMRegressor
+    from .estimators import Ranker, SequenceTagger, StructuredSVM, SVMClassifier, SVMRegressor
     from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
@@ -28,6 +28,7 @@ _HOMES = {
     "Ranker": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
+    "SequenceTagger": "estimators",
     "StructuredSVM": "estimators",
     "check_problem": "checking",
     "load": "persistence",
@@ -67,6 +68,7 @@ __all__ = [
     "SVMClassifier",
     "SVMRegressor",
     "Seconds",
+    "SequenceTagger",
     "StructuredSVM",
     "Validation",
     "check_problem",

@@ -18,10 +18,12 @@ import numpy as np
 from .tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Estimators that a file may name.
-KNOWN = ("Ranker", "SVMClassifier", "SVMRegressor", "StructuredSVM")
+KNOWN = ("Ranker", "SVMClassifier", "SVMRegressor", "SequenceTagger", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 SEEN = ("n_features_in_", "feature_names_in_")
+#: Parameters that are lists of labels, names or pairs of them.
+LISTS = ("constraints", "transition_features")
 #: Types of arrays that are written as lists, because the file format has no arrays of them.
 LISTED = ("str", "object", "int16", "uint16", "float16")
 
@@ -31,6 +33,11 @@ class Saving:
 
     #: Fitted attributes that only this estimator has: arrays, numbers, strings.
     _saved: tuple[str, ...] = ()
+    #: Usual attributes that `_restored` makes from others.
+    _derived: tuple[str, ...] = ()
+
+    def _restored(self) -> None:
+        """After loading: make what a file does not hold."""
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to `path`, whole or not at all.
@@ -54,7 +61,7 @@ def save(model: Any, path: str | Path) -> None:
     attributes: dict[str, Any] = {}
     for name in FITTED + model._saved:
         value = getattr(model, name, None)
-        if value is not None:
+        if value is not None and name not in model._derived:
             attributes[name] = stored(value, name, arrays)
     for name, column in model.history_.columns.items():
         arrays[f"history.{name}"] = column
@@ -128,6 +135,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
             if attribute not in FITTED + kind._saved + SEEN + LEARNT[:2]:
                 raise KeyError(f"unknown attribute {attribute}")
             setattr(model, attribute, restored(value, arrays))
+        model._restored()
         size = model.coef_.size
         columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
         model.history_ = History(columns)
@@ -154,6 +162,10 @@ def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
             arrays[name] = np.ascontiguousarray(value)
             return {"array": name}
         return {"list": [plain(item, name) for item in value.tolist()], "type": kind}
+    if isinstance(value, list):  # of names, perhaps very many
+        text = "\0".join(value).encode("utf-8", "surrogatepass")
+        arrays[name] = np.frombuffer(text, np.uint8)
+        return {"strings": name, "count": len(value)}
     return plain(value, name)
 
 
@@ -173,11 +185,15 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
         return {"solver": type(value).__name__, "fields": fields}
     if isinstance(value, dict):
         return {"pairs": [[plain(k, name), plain(v, name)] for k, v in value.items()]}
-    if isinstance(value, tuple) or (isinstance(value, list) and name == "prior"):
+    if name not in LISTS and (
+        isinstance(value, tuple) or (isinstance(value, list) and name == "prior")
+    ):
         parts = [np.asarray(part) if isinstance(part, list | tuple) else part for part in value]
         return {"tuple": [stored(v, f"param.{name}.{k}", arrays) for k, v in enumerate(parts)]}
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None
+    if name in LISTS and isinstance(value, list | tuple | set):
+        return {"items": [plain_items(item, name) for item in value]}
     return stored(np.asarray(value) if isinstance(value, list) else value, f"param.{name}", arrays)
 
 
@@ -188,6 +204,13 @@ def plain(value: Any, name: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"{name}: {value!r} of type {type(value).__name__} cannot be saved.")
+
+
+def plain_items(value: Any, name: str) -> Any:
+    """A plain value, or a list of such."""
+    if isinstance(value, list | tuple):
+        return [plain(item, name) for item in value]
+    return plain(value, name)
 
 
 def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -204,6 +227,14 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return tuple(restored(item, arrays) for item in value["tuple"])
     if "pairs" in value:
         return dict(value["pairs"])
+    if "items" in value:
+        return [tuple(item) if isinstance(item, list) else item for item in value["items"]]
+    if "strings" in value:
+        text = arrays[value["strings"]].tobytes().decode("utf-8", "surrogatepass")
+        found = text.split("\0") if value["count"] else []
+        if len(found) != value["count"]:
+            raise ValueError(f"{value['strings']} has {len(found)} names, not {value['count']}")
+        return found
     solver = known_solvers().get(value["solver"])
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")

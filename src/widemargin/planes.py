@@ -60,6 +60,7 @@ class DualState(NamedTuple):
     rest: np.ndarray  # (n,) epochs for which the example may be skipped
     still: np.ndarray  # (n,) visits in a row that changed nothing
     rounds: np.ndarray  # (1,) transfers per visit at most
+    gained: np.ndarray  # (1,) what transfers added to the dual objective, at least
 
 
 def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Planes:
@@ -79,12 +80,16 @@ def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Pl
     )
 
 
-def grow(planes: Planes, count: int) -> Planes:
-    """The same planes with room for twice as many, and for one of `count` entries at least."""
-    m = int(planes.used[0])
-    capacity = 2 * planes.loss.size
-    entries = max(2 * planes.index.size, int(planes.start[m]) + 2 * count)
-    larger = empty_planes(planes.head.size, capacity, entries)
+def grow(planes: Planes) -> Planes:
+    """The same planes with twice the room, of planes or of entries or of both.
+
+    A large plane may need several calls.
+    """
+    m, capacity, entries = int(planes.used[0]), planes.loss.size, planes.index.size
+    is_full = m == capacity
+    if not is_full or planes.start[m] > entries // 2:
+        entries *= 2
+    larger = empty_planes(planes.head.size, 2 * capacity if is_full else capacity, entries)
     for old, new in zip(planes, larger, strict=True):
         new[: old.size] = old
     return larger
@@ -107,6 +112,7 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
         np.array([rounds]),
+        np.zeros(1),
     )
     if start is None:
         return state
@@ -116,7 +122,7 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
 
 def grow_state(state: DualState) -> DualState:
     """Room for more planes."""
-    return state._replace(planes=grow(state.planes, state.w.size))
+    return state._replace(planes=grow(state.planes))
 
 
 @kernel
@@ -219,20 +225,39 @@ def transfer(state, w, i, up, down):
     elif up == TRUTH:
         state.mass[i] = max(state.mass[i] - step, 0.0)
     state.linear[0] += step * linear
+    state.gained[0] += step * (gain - 0.5 * step * bend)
     return step
 
 
 @kernel
 def settle(state, w, i):
     """Up to `state.rounds` transfers between the most violating pair of planes; number of moves."""
+    return settle_from(state, w, i, evaluate(state.planes, i, w))
+
+
+@kernel
+def settle_from(state, w, i, up):
+    """`settle` where the gradients are fresh and `up` is the best plane."""
     moves = 0
     for _ in range(state.rounds[0]):
-        up = evaluate(state.planes, i, w)
+        if moves:
+            up = evaluate(state.planes, i, w)
         down = worst_plane(state.planes, i, state.cost[i] - state.mass[i])
         if down in (NOTHING, up) or transfer(state, w, i, up, down) == 0.0:
             break
         moves += 1
     return moves
+
+
+@kernel
+def settle_all(state, w, order):
+    """A sweep over the stored planes of examples `order`, without inference; how many had any."""
+    visits = 0
+    for t in range(order.size):
+        if state.planes.head[order[t]] >= 0:
+            settle(state, w, order[t])
+            visits += 1
+    return visits
 
 
 @kernel
@@ -303,11 +328,12 @@ def relink(planes, renumber, kept):
 def take_in(state, w, i, loss, index, value):
     """Keep the plane of example i and note its hinge; the best plane, or FULL without room."""
     planes = state.planes
-    best = evaluate(planes, i, w)
+    best, number = evaluate(planes, i, w), planes.used[0]
     top = planes.gradient[best] if best >= 0 else 0.0
     if not remember(planes, state.geometry, w, i, loss, index, value, best, top):
         return FULL
-    best = evaluate(planes, i, w)
+    if planes.used[0] > number:
+        best = number
     state.hinge[i] = planes.gradient[best] if best >= 0 else 0.0
     return best
 

@@ -82,6 +82,14 @@ class CompiledSlack(Protocol):
     def pack(self, X, Y) -> NamedTuple: ...
 
 
+@runtime_checkable
+class PredictionLosses(Protocol):
+    """A problem that predicts many examples at once, faster than `decode` one by one."""
+
+    def prediction_losses(self, X, Y, w: np.ndarray) -> np.ndarray:
+        """loss(y, decode(x, w)) of every example."""
+
+
 class ProblemError(RuntimeError):
     """A function of the problem failed or gave something illegal; the text names the example."""
 

@@ -50,7 +50,7 @@ class Remembering:
     def keep(self, i: int, w: np.ndarray, loss, index, value, always: bool = False) -> None:
         """Store a plane of example i, unless it is stored already."""
         while not keep_plane(self.planes, self.geometry, w, i, loss, index, value, always):
-            self.planes = grow(self.planes, index.size)
+            self.planes = grow(self.planes)
 
     def sweep(self, update, state, w, order, grow=None):
         """An exact sweep; every plane found is kept."""

@@ -13,7 +13,7 @@ bools, strings, nested dicts, lists of strings), or a row of numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Sequences:
         self.rows = as_csr(rows, "rows")
         self.begin = np.ascontiguousarray(begin, np.int64)
         self.names, self.edge_names = names, edge_names
-        self.edges = None if edges is None else as_csr(edges, "edges")
+        self.edges: Any = None if edges is None else as_csr(edges, "edges")
         self.check()
         if dense is not None:
             dense = np.asarray(dense)
@@ -109,12 +109,24 @@ class Sequences:
     def __iter__(self) -> Iterator[Sequences]:
         return (self[i] for i in range(len(self)))
 
-    def widened(self, n_columns: int) -> Sequences:
-        """The same sequences with further columns, all zero."""
-        shape = (self.n_positions, n_columns)
-        data = (self.rows.data, self.rows.indices, self.rows.indptr)
-        rows = sp.csr_matrix(data, shape=shape, copy=False)
-        return Sequences(rows, self.begin, None, None, self.edges, self.edge_names)
+
+def joined_sequences(one: Sequences, two: Sequences) -> Sequences:
+    """Sequences of `one` and `two`, which may have learnt of further columns."""
+    begin = np.concatenate([one.begin, one.begin[-1] + two.begin[1:]])
+    edges = None
+    if one.edges is not None and two.edges is not None:
+        edges = stacked(one.edges, two.edges)
+    rows = stacked(one.rows, two.rows)
+    return Sequences(rows, begin, two.names, None, edges, two.edge_names)
+
+
+def stacked(one: sp.csr_matrix, two: sp.csr_matrix) -> sp.csr_matrix:
+    """Rows of both; columns that one of them lacks are zero."""
+    shape = one.shape[0] + two.shape[0], max(one.shape[1], two.shape[1])
+    data = np.concatenate([one.data, two.data])
+    indices = np.concatenate([one.indices, two.indices])
+    indptr = np.concatenate([one.indptr, one.indptr[-1] + two.indptr[1:]])
+    return sp.csr_matrix((data, indices, indptr), shape=shape)
 
 
 def as_csr(matrix: Any, what: str) -> sp.csr_matrix:
@@ -136,10 +148,15 @@ def as_csr(matrix: Any, what: str) -> sp.csr_matrix:
         entry = int(np.flatnonzero(~np.isfinite(csr.data))[0])
         row = int(np.searchsorted(csr.indptr, entry, side="right")) - 1
         raise ValueError(f"NaN or infinity in {what}, at position {row}.")
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
     return csr
+
+
+class Columns(dict):
+    """Names to columns; a name that is asked for gets the next one."""
+
+    def __missing__(self, name):
+        self[name] = column = len(self)
+        return column
 
 
 class Vocabulary:
@@ -159,11 +176,15 @@ class Vocabulary:
     """
 
     def __init__(self, names=()):
-        self.names: list[str] = list(names)
-        self.column = {name: j for j, name in enumerate(self.names)}
+        self.column = Columns(zip(names, range(len(names)), strict=True))
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.column)
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order of their columns."""
+        return list(self.column)
 
     def encode(self, X, grow: bool = True) -> Sequences:
         """Sequences of tokens as rows; names that are new are added, or left out."""
@@ -181,17 +202,16 @@ class Vocabulary:
         rows = self.rows_of(tokens, begin, grow)
         dense = None
         if sequences and sequences[0][1] is not None:
-            dense = np.vstack([numbers for _, numbers in sequences])
+            if any(numbers is None for _, numbers in sequences):
+                raise ValueError("Some sequences have rows of numbers beside their tokens.")
+            dense = np.vstack([numbers for _, numbers in sequences if numbers is not None])
         return Sequences(rows, begin, self.names, dense)
 
     def recode(self, X: Sequences, grow: bool = True) -> Sequences:
         """Columns of another list of names in the order of this one."""
         assert X.names is not None
         e = X.n_columns - len(X.names)
-        if grow:
-            for name in X.names:
-                self.add(name)
-        place = np.array([self.column.get(name, -1) for name in X.names], np.int64)
+        place = self.columns_of(X.names, len(X.names), grow)
         place = np.concatenate([np.arange(e), np.where(place < 0, -1, place + e)])
         rows = X.rows.tocoo()
         column = place[rows.col]
@@ -201,34 +221,32 @@ class Vocabulary:
         rows = sp.csr_matrix(entries, shape=shape)
         return Sequences(rows, X.begin, self.names, None, X.edges, X.edge_names)
 
-    def add(self, name: str) -> int:
-        """The column of a name."""
-        column = self.column.setdefault(name, len(self.names))
-        if column == len(self.names):
-            self.names.append(name)
-        return column
+    def columns_of(self, names, count: int, grow: bool) -> np.ndarray:
+        """The columns of `count` names; -1 for a name that is not to be added."""
+        known = len(self)
+        find = self.column.__getitem__ if grow else self.column.get
+        places = map(find, names) if grow else map(find, names, repeat(-1))
+        try:
+            found = np.fromiter(places, np.int64, count)
+        except TypeError as error:
+            raise ValueError(f"names of features are strings: {error}.") from None
+        for name in islice(self.column, known, None):
+            if not isinstance(name, str) or "\0" in name:
+                raise ValueError(f"a feature is {name!r}; names of features are strings.")
+        return found
 
     def rows_of(self, tokens: list, begin: np.ndarray, grow: bool) -> sp.csr_matrix:
         """One row per token."""
         if tokens and isinstance(tokens[0], Mapping):
             pairs = [dict(features(token)) for token in self.checked(tokens, begin, Mapping)]
-            names = list(chain.from_iterable(pairs))
-            values = np.fromiter(chain.from_iterable(p.values() for p in pairs), float, len(names))
-            counts = [len(pair) for pair in pairs]
+            counts = np.fromiter(map(len, pairs), np.int64, len(pairs))
+            columns = self.columns_of(chain.from_iterable(pairs), int(counts.sum()), grow)
+            values = np.fromiter(chain.from_iterable(p.values() for p in pairs), float)
         else:
             self.checked(tokens, begin, (list, tuple, set, frozenset, np.ndarray))
-            names = list(chain.from_iterable(tokens))
-            values, counts = np.ones(len(names)), [len(token) for token in tokens]
-        if grow:
-            self.grow(names)
-        get = self.column.get
-        try:
-            columns = np.fromiter((get(name, -1) for name in names), np.int64, len(names))
-        except TypeError:
-            columns = np.array([], np.int64)
-        strange = next((name for name in names if not isinstance(name, str)), None)
-        if strange is not None:
-            raise ValueError(f"a feature is {strange!r}; names of features are strings.")
+            counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+            columns = self.columns_of(chain.from_iterable(tokens), int(counts.sum()), grow)
+            values = np.ones(len(columns))
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         known = columns >= 0
         if not known.all():
@@ -236,14 +254,6 @@ class Vocabulary:
             columns, values = columns[known], values[known]
         shape = (len(tokens), len(self))
         return sp.csr_matrix((values, columns.astype(np.int32), indptr.astype(np.int32)), shape)
-
-    def grow(self, names: list) -> None:
-        """Columns for names that have none, in order of appearance."""
-        column = self.column
-        for name in dict.fromkeys(names):
-            if name not in column:
-                column[name] = len(self.names)
-                self.names.append(name)
 
     def checked(self, tokens: list, begin: np.ndarray, kind) -> list:
         """Tokens of one kind; another one is named."""

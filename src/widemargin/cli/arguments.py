@@ -118,7 +118,7 @@ def add_train(commands: Any) -> None:
     group.add_argument("--C", type=number(float, 0, True), default=1.0, help="weight of the hinges")
     loss = (
         "classify: zero_one, or a file: a JSON or CSV cost matrix, or a JSON map of child to "
-        "parent; tag: hamming; rank: roc_area, average_precision, precision@K, ndcg@K"
+        "parent; tag: hamming, mean_hamming, or a file; rank: roc_area, average_precision, precision@K, ndcg@K"
     )
     group.add_argument("--loss", help=loss)
     group.add_argument("--classes", metavar="a,b,c", help="all classes (a pipe may need it)")
@@ -137,8 +137,8 @@ def add_train(commands: Any) -> None:
     group.add_argument("--tabs", action="store_true", help="one tab between cells, not spaces")
     group.add_argument("--comment", metavar="TEXT", help="lines that begin so are left out")
     group = parser.add_argument_group("learning")
-    tol = "relative gap to reach (default 0.001)"
-    group.add_argument("--tol", type=number(float, 0, True), default=1e-3, help=tol)
+    tol = "relative gap to reach (default 0.001; 0.01 for tag)"
+    group.add_argument("--tol", type=number(float, 0, True), help=tol)
     many = 'passes at most, or "auto": until the gap is proven (default: auto; 1 for a pipe)'
     group.add_argument("--passes", type=passes, metavar="N", help=many)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"

@@ -146,6 +146,9 @@ def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
     """What is known of the training."""
     rows, notes = [], about["training"]
     data = notes.get("data")
+    template = notes.get("reading", {}).get("template")
+    if template:
+        rows.append(["template", " ".join(template.split())])
     if about["examples"] is not None:
         what = EXAMPLES.get(about["task"], "examples")
         name = f" of {data['name']}" if data else ""
@@ -165,6 +168,6 @@ def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
 def weights_title(output: dict[str, Any], n_classes: int) -> str:
     """Over the weights of an output."""
     if output["class"] is None:
-        return "largest weights"
+        return output.get("title", "largest weights")
     rival = " against the other" if n_classes == 2 else ""
     return f"largest weights for class {output['class']}{rival}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import Ranker, SVMClassifier, SVMRegressor
+from .. import Ranker, SequenceTagger, SVMClassifier, SVMRegressor
 from ..losses import Taxonomy
 from ..streams.opening import SEQUENCES
 from .errors import CommandError, UsageError
@@ -20,10 +20,11 @@ from .reading import check_output, whole_numbers
 STREAMING = ("streaming_dual", "out_of_core")
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
+SEQUENCE_LOSSES = ("hamming", "mean_hamming")
 ROWS = ("classify", "regress", "rank")
 #: Options of some tasks only.
 TASKS_OF = {
-    "classes": ("classify",),
+    "classes": ("classify", "tag"),
     "class_weight": ("classify",),
     "epsilon": ("regress",),
     "loss": ("classify", "tag", "rank"),
@@ -79,6 +80,8 @@ def check_task(args: Any) -> None:
             raise UsageError(f"--{name.replace('_', '-')} is for train {words}.")
     if args.task in LOSSES and args.loss is None:
         args.loss = LOSSES[args.task]
+    if args.tol is None:
+        args.tol = 1e-2 if args.task == "tag" else 1e-3
     is_tagging, is_sequence = args.task == "tag", args.format in SEQUENCES
     if is_tagging and args.format not in ("auto", *SEQUENCES):
         raise UsageError(f"--format {args.format} is not of sequences: {', '.join(SEQUENCES)} are.")
@@ -123,9 +126,8 @@ def new_model(args: Any) -> Any:
     if args.task == "rank":
         return Ranker(loss=args.loss, **common)
     if args.task == "tag":
-        from .. import SequenceTagger
-
-        return SequenceTagger(loss=args.loss, constraints=args.constraints, **common)
+        loss = args.loss if args.loss in SEQUENCE_LOSSES else parse_loss(args.loss)
+        return SequenceTagger(loss=loss, constraints=args.constraints, **common)
     common |= {
         "fit_intercept": not args.no_intercept,
         "intercept_scaling": args.intercept_scaling,
@@ -151,6 +153,8 @@ def parse_classes(args: Any) -> np.ndarray | None:
     texts = [text.strip() for text in args.classes.split(",")]
     if len(set(texts)) < max(2, len(texts)) or "" in texts:
         raise UsageError(f"--classes is {args.classes!r}; two or more different labels are needed.")
+    if args.task == "tag":
+        return np.array(texts)
     labels = [as_label(text) for text in texts]
     if args.labels == "text" or any(isinstance(label, str) for label in labels):
         args.labels = "text"

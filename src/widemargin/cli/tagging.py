@@ -142,7 +142,7 @@ def separator(line: str) -> str:
 def kbest_blocks(found: list[Any], texts: list[list[str]] | None) -> Iterator[str]:
     """For each sequence its taggings, best first, each below `# rank score`."""
     for k, taggings in enumerate(found):
-        for rank, (labels, score) in enumerate(taggings, 1):
+        for rank, (score, labels) in enumerate(taggings, 1):
             lines = None if texts is None else [texts[k]]
             yield f"# {rank} {score:.10g}\n" + block(0, [list(map(str, labels))], lines)
 

@@ -191,7 +191,7 @@ def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watche
         solver = "streaming_dual" if args.task in ("tag", "rank") else "out_of_core"
         plan = Plan(solver, None, f"the data takes more than --memory {args.memory:g}")
         say(args, f"{plan.solver}: {plan.reason}")
-    if classes is None and args.task == "classify" and not stream.repeatable:
+    if classes is None and args.task in ("classify", "tag") and not stream.repeatable:
         classes = first_classes(args, stream)
     model.solver = new_solver(args, plan)
     options = {"passes": plan.passes, "verify": args.verify, "on_progress": watcher}
@@ -235,14 +235,17 @@ def has_state(folder: str) -> bool:
 def first_classes(args: Any, stream: Watched) -> np.ndarray:
     """The classes among the first rows of a pipe."""
     chunks = stream.peek()
-    labels = [np.unique(chunk.y) for chunk in chunks]
-    if not labels:
+    if not chunks:
         raise CommandError(f"{stream.name}: there are no examples")
-    classes = whole_numbers(np.unique(np.concatenate(labels)))
+    if args.task == "tag":
+        classes = np.array(sorted({tag for chunk in chunks for tags in chunk.y for tag in tags}))
+    else:
+        classes = whole_numbers(np.unique(np.concatenate([np.unique(c.y) for c in chunks])))
     names = ", ".join(label_text(label) for label in classes[:10])
     more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
     rows = sum(chunk.size for chunk in chunks)
-    say(args, f"classes of the first {rows:,} rows: {names}{more}; --classes tells of others")
+    what = EXAMPLES.get(args.task, "rows")
+    say(args, f"classes of the first {rows:,} {what}: {names}{more}; --classes tells of others")
     return classes
 
 

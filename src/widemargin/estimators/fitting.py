@@ -14,12 +14,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
-from ..layouts import BoxRows, ClassRows
+from ..layouts import BoxRows
 from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..rows import check_indices
 from ..run import Progress, run
-from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
+from ..solvers import NAMES, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
@@ -103,12 +103,12 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
                 return ProximalNewton()
         return DualCoordinate()
-    if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows | ClassRows):
-        return DualCoordinate()  # known to be cheap; timing would make the choice a matter of luck
+    if isinstance(oracle, CompiledOracle):
+        return DualCoordinate()  # timing would make the choice a matter of luck
     w = geometry.weights(np.zeros(oracle.n_features))
     if oracle.seconds_per_call(w) < SLOW_CALL:
         return DualCoordinate()
-    return Cached(DualCoordinate())
+    return DualCoordinate(cached_sweeps=50, worth=0.02)
 
 
 def is_number(value: Any) -> bool:

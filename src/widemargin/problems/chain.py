@@ -2,6 +2,8 @@
 
     phi(x, y) = start(y_1) + sum_t node(x_t, y_t) + sum_t step(x_t, y_{t-1}, y_t) + end(y_T)
 
+A truth is an array of labels, or a pair (labels, weights of the positions).
+
 `viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum over
 positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
 
@@ -20,7 +22,16 @@ from ..compile import kernel
 from ..sequences import Sequences
 from ..simd import padded
 from .multiclass import check_matrix
-from .viterbi import ChainRows, add_loss, best_path, node_scores, path_by_errors, width_of
+from .viterbi import (
+    ChainRows,
+    add_loss,
+    best_path,
+    chain_losses,
+    node_scores,
+    path_by_errors,
+    predict_paths,
+    width_of,
+)
 
 
 class Chain:
@@ -39,6 +50,10 @@ class Chain:
         Which steps (K, K), first labels (K,) and last labels (K,) are impossible.
     n_edges : int
         Features of a step.
+    bias : float
+        Size of the constant feature of every position; 0 for none.
+    weighted : bool
+        Whether truths come with weights of their positions.
 
     Examples
     --------
@@ -48,17 +63,31 @@ class Chain:
     (array([0, 0]), 1.0)
     """
 
-    def __init__(self, n_columns, n_labels, cost=None, normalised=False, forbidden=None, n_edges=0):
+    #: New columns come last among the weights: a stream may grow.
+    appends_features = True
+
+    def __init__(
+        self,
+        n_columns,
+        n_labels,
+        cost=None,
+        normalised=False,
+        forbidden=None,
+        n_edges=0,
+        bias=0.0,
+        weighted=False,
+    ):
         K = int(n_labels)
         self.n_columns, self.n_labels, self.n_edges = int(n_columns), K, int(n_edges)
-        self.counts_errors = cost is None
+        self.weighted = bool(weighted)
+        self.counts_errors = cost is None and not weighted
         self.cost = 1.0 - np.eye(K) if cost is None else np.ascontiguousarray(cost, np.float64)
         check_matrix(self.cost)
         if len(self.cost) != K:
             raise ValueError(f"cost is {self.cost.shape}; {K} labels need ({K}, {K}).")
         self.normalised = bool(normalised)
-        self.width = padded(K)
-        self.edge_row = K + 2
+        self.width, self.bias = padded(K), float(bias)
+        self.edge_row = K + 3
         self.node_row = self.edge_row + self.n_edges * K
         self.n_features = (self.node_row + self.n_columns) * self.width
         self.forbidden = np.zeros((0, self.width))
@@ -75,13 +104,16 @@ class Chain:
 
     def joint_feature(self, x: Sequences, y):
         """(indices, values) of phi; every feature adds one weight per label that it meets."""
-        y, L, K = np.asarray(y), self.width, self.n_labels
+        (y, _), L, K = split_truth(y), self.width, self.n_labels
         rows = x.rows
         position = np.repeat(np.arange(len(y)), np.diff(rows.indptr))
         steps = y[:-1] * L + y[1:]
         ends = np.array([K * L + y[0], (K + 1) * L + y[-1]])
         nodes = (self.node_row + rows.indices.astype(np.int64)) * L + y[position]
         index, value = [steps, ends, nodes], [np.ones(len(steps)), np.ones(2), rows.data]
+        if self.bias:
+            index.append((K + 2) * L + y)
+            value.append(np.full(len(y), self.bias))
         if self.n_edges:
             for t in range(1, len(y)):
                 e = x.edges[t].indices.astype(np.int64)
@@ -91,16 +123,17 @@ class Chain:
 
     def loss(self, y_true, y) -> float:
         """Cost of all positions together."""
-        y_true, y = np.asarray(y_true), np.asarray(y)
-        total = float(self.cost[y_true, y].sum())
+        (true, weight), y = split_truth(y_true), np.asarray(y)
+        total = float((weight * self.cost[true, y]).sum())
         return total / len(y) if self.normalised else total
 
     def decode(self, x: Sequences, w, y_true=None, loss_scale=1.0):
         """Viterbi's labels of the largest (augmented) score."""
         scores, steps = self.tables(x, w)
         if y_true is not None:
-            factor = loss_scale / (len(y_true) if self.normalised else 1)
-            scores = scores + factor * self.cost[np.asarray(y_true)]
+            true, weight = split_truth(y_true)
+            factor = loss_scale / (len(true) if self.normalised else 1)
+            scores = scores + factor * weight[:, None] * self.cost[true]
         best, before = scores[0], []
         for t in range(1, len(scores)):
             total = best[:, None] + steps[t]
@@ -115,9 +148,11 @@ class Chain:
         """Scores (T, K) of labels and (T, K, K) of steps."""
         K, L = self.n_labels, self.width
         table = np.asarray(w).reshape(-1, L)[:, :K]
-        scores = x.rows @ table[self.node_row :]
+        scores = x.rows @ table[self.node_row : self.node_row + x.n_columns]
         scores[0] += table[K]
         scores[-1] += table[K + 1]
+        if self.bias:
+            scores += self.bias * table[K + 2]
         steps = np.repeat(table[None, :K], len(scores), axis=0)
         if self.n_edges:
             edges = table[self.edge_row : self.node_row].reshape(self.n_edges, K * K)
@@ -130,21 +165,23 @@ class Chain:
 
     # ------------------------------------------------------------ compiled
 
-    def pack(self, X: Sequences, Y, token_weight=None) -> ChainRows:
-        """Arrays for compiled code; `Y` a list of labels per sequence."""
+    def pack(self, X: Sequences, Y) -> ChainRows:
+        """Arrays for compiled code; `Y` a truth per sequence."""
         check_columns(X, self.n_columns, self.n_edges)
-        label = joined_labels(X, Y, self.n_labels)
+        label, weight = joined_truths(X, Y, self.n_labels)
+        if weight.size and not self.weighted:
+            raise ValueError("Truths with weights need Chain(..., weighted=True).")
         if self.forbidden.size:
             check_legal(self.forbidden, X.begin, label)
-        weight = np.empty(0) if token_weight is None else np.ascontiguousarray(token_weight, float)
         scale = 1.0 / X.lengths if self.normalised else np.ones(len(X))
-        return ChainRows(*self.pack_inputs(X), label, self.cost, weight, scale, *self.tail())
+        parts = *self.pack_inputs(X), label, self.cost, weight, scale, *self.tail()
+        return ChainRows._make(parts)
 
-    def tail(self):
-        """The last two parts of `ChainRows`."""
-        return self.forbidden, np.arange(self.n_labels, dtype=np.uint32)
+    def tail(self) -> tuple[Any, ...]:
+        """The last three parts of `ChainRows`."""
+        return self.forbidden, np.arange(self.n_labels, dtype=np.uint32), self.bias
 
-    def pack_inputs(self, X: Sequences):
+    def pack_inputs(self, X: Sequences) -> tuple[Any, ...]:
         """The first seven parts of `ChainRows`."""
         rows, edges = X.rows, X.edges
         columns = (rows.indices.astype(np.int64) + self.node_row).astype(np.uint32)
@@ -161,7 +198,16 @@ class Chain:
         check_columns(X, self.n_columns, self.n_edges)
         label = np.zeros(X.n_positions, np.int64)
         scale = np.zeros(len(X))
-        return ChainRows(*self.pack_inputs(X), label, self.cost, np.empty(0), scale, *self.tail())
+        parts = *self.pack_inputs(X), label, self.cost, np.empty(0), scale, *self.tail()
+        return ChainRows._make(parts)
+
+    def prediction_losses(self, X: Sequences, Y, w: np.ndarray) -> np.ndarray:
+        """The loss of the best labels of each sequence."""
+        data = self.pack(X, Y)
+        paths, losses = np.empty(X.n_positions, np.int64), np.empty(len(X))
+        predict_paths(data, w, paths)
+        chain_losses(data, paths, losses)
+        return losses
 
 
 def forbidden_table(forbidden, K: int, L: int) -> np.ndarray:
@@ -188,21 +234,32 @@ def forbidden_table(forbidden, K: int, L: int) -> np.ndarray:
 
 def check_columns(X: Sequences, n_columns: int, n_edges: int) -> None:
     """As many features as the model has."""
-    if X.n_columns != n_columns:
-        raise ValueError(f"X has {X.n_columns} features per position; {n_columns} are needed.")
+    if X.n_columns > n_columns:  # fewer are columns of zeros
+        raise ValueError(f"X has {X.n_columns} features per position; the model has {n_columns}.")
     if X.n_edges != n_edges:
         raise ValueError(f"X has {X.n_edges} features per step; {n_edges} are needed.")
 
 
-def joined_labels(X: Sequences, Y, n_labels: int) -> np.ndarray:
-    """All truths one after the other; a sequence with too many or too few is named."""
+def split_truth(y) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and weights of the positions."""
+    if isinstance(y, tuple):
+        return np.asarray(y[0]), np.asarray(y[1], np.float64)
+    return np.asarray(y), np.ones(len(y))
+
+
+def joined_truths(X: Sequences, Y, n_labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of all positions, and their weights (none: all 1); a wrong sequence is named."""
+    weighted = any(isinstance(y, tuple) for y in Y)
+    truths: list[Any] = [split_truth(y) for y in Y] if weighted else [(y, ()) for y in Y]
     lengths = X.lengths
-    for i, labels in enumerate(Y):
-        if len(labels) != lengths[i]:
+    for i, (labels, weights) in enumerate(truths):
+        if len(labels) != lengths[i] or (weighted and len(weights) != lengths[i]):
+            count = len(weights) if len(labels) == lengths[i] else len(labels)
+            what = "weights" if len(labels) == lengths[i] else "labels"
             raise ValueError(
-                f"sequence {i} has {lengths[i]} positions in X and {len(labels)} labels in y."
+                f"sequence {i} has {lengths[i]} positions in X and {count} {what} in y."
             )
-    label = np.concatenate([np.asarray(labels, np.int64) for labels in Y])
+    label = np.concatenate([np.asarray(labels, np.int64) for labels, _ in truths])
     wrong = np.flatnonzero((label < 0) | (label >= n_labels))
     if wrong.size:
         i = int(np.searchsorted(X.begin, wrong[0], side="right")) - 1
@@ -210,7 +267,8 @@ def joined_labels(X: Sequences, Y, n_labels: int) -> np.ndarray:
             f"sequence {i}, position {wrong[0] - X.begin[i]}: the label is {label[wrong[0]]}; "
             f"labels are 0..{n_labels - 1}."
         )
-    return label
+    weight = np.concatenate([weights for _, weights in truths]) if weighted else np.empty(0)
+    return label, weight
 
 
 def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> None:
@@ -281,7 +339,7 @@ def write_chain_plane(data, i, path, factor, index, value):
     most = 4
     for t in range(T):
         if path[t] != data.label[first + t]:
-            most += 2 * np.int64(data.indptr[first + t + 1] - data.indptr[first + t]) + 4
+            most += 2 * int(data.indptr[first + t + 1] - data.indptr[first + t]) + 6
             if data.edge_rows.size:
                 for s in range(first + t, min(first + t + 2, data.begin[i + 1])):
                     most += 2 * (data.edge_indptr[s + 1] - data.edge_indptr[s])
@@ -293,6 +351,9 @@ def write_chain_plane(data, i, path, factor, index, value):
     for t in range(T):
         y, c = data.label[first + t], path[t]
         if y != c:
+            if data.bias != 0.0:
+                count = put(slots, index, value, count, (K + 2) * L + y, factor * data.bias)
+                count = put(slots, index, value, count, (K + 2) * L + c, -factor * data.bias)
             for k in range(data.indptr[first + t], data.indptr[first + t + 1]):
                 row, entry = np.int64(data.columns[k]) * L, factor * data.values[k]
                 count = put(slots, index, value, count, row + y, entry)

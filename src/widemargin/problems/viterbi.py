@@ -4,7 +4,8 @@ symbol      meaning
 K, L        number of labels; the same rounded up to whole vectors (`simd.padded`)
 w           weights in rows of L: row r holds one weight per label
 row p       (p < K) transitions: weight of label c after label p at w[p * L + c]
-rows K, K+1 start and end: weight of label c at the first and at the last position
+row K, K+1  start and end: weight of label c at the first and at the last position
+row K+2     the constant feature of every position, of size bias
 rows edge0  label-dependent transitions: feature e, previous label p in row edge0 + e * K + p
 rows node0  feature j of a position in row node0 + j
 scores      (T, L) what speaks for a label at a position, transitions apart
@@ -38,6 +39,7 @@ class ChainRows(NamedTuple):
     scale: np.ndarray  # (n,) factor of the loss of a sequence
     forbidden: np.ndarray  # (K + 2, L) 0 or minus infinity: transitions, start, end; empty for none
     labels: np.ndarray  # (K,) uint32: 0 .. K-1, the rows of the transitions
+    bias: float
 
 
 @kernel
@@ -64,6 +66,10 @@ def node_scores(data, i, w, scores):
     for c in range(K):
         scores[0, c] += w[K * L + c]
         scores[T - np.uint64(1), c] += w[(K + np.uint64(1)) * L + c]
+    if data.bias != 0.0:
+        for t in range(T):
+            for c in range(K):
+                scores[t, c] += data.bias * w[(K + np.uint64(2)) * L + c]
     if data.forbidden.size:
         for c in range(K):
             scores[0, c] += data.forbidden[K, c]
@@ -284,3 +290,53 @@ def max_marginals(data, i, w, scores, marginals):
             after[p] = top
         for p in range(K):
             marginals[t - 1, p] = best[t - 1, p] + after[p]
+
+
+@kernel
+def predict_paths(data, w, paths):
+    """The best labels of all sequences, one after the other."""
+    L = np.int64(width_of(data))
+    for i in range(data.begin.size - 1):
+        first, last = data.begin[i], data.begin[i + 1]
+        scores = np.empty((last - first, L))
+        node_scores(data, i, w, scores)
+        best_path(data, i, w, scores, paths[first:last])
+
+
+@kernel
+def chain_losses(data, paths, losses):
+    """The loss of every sequence."""
+    for i in range(losses.size):
+        total = 0.0
+        for t in range(data.begin[i], data.begin[i + 1]):
+            cost = data.cost[data.label[t], paths[t]]
+            if data.weight.size:
+                cost *= data.weight[t]
+            total += cost
+        losses[i] = data.scale[i] * total
+
+
+@kernel
+def token_margins(data, w, paths, margins):
+    """How much better the best labels are than the best with another label at a position."""
+    K, L = data.labels.size, np.int64(width_of(data))
+    for i in range(data.begin.size - 1):
+        first, last = data.begin[i], data.begin[i + 1]
+        scores, table = np.empty((last - first, L)), np.empty((last - first, K))
+        node_scores(data, i, w, scores)
+        top = best_path(data, i, w, scores, paths[first:last])
+        max_marginals(data, i, w, scores, table)
+        for t in range(last - first):
+            other = -np.inf
+            for c in range(K):
+                if c != paths[first + t]:
+                    other = max(other, table[t, c])
+            margins[first + t] = top - other
+
+
+@kernel
+def k_best_of(data, i, w, k, paths, totals):
+    """`k_best_paths` of one sequence."""
+    scores = np.empty((paths.shape[1], np.int64(width_of(data))))
+    node_scores(data, i, w, scores)
+    return k_best_paths(data, i, w, scores, k, paths, totals)

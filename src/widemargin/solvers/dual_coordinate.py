@@ -6,6 +6,9 @@ g_ij      planes.gradient l_ij - <w, x_ij>
 LB        dual            run.py computes it from `linear` and `v`
 UB'       Bound           value(w) + sum_i C_i max_j g_ij as met during the epoch (eq. 36)
 
+Between two sweeps of the oracle the stored planes are swept over without inference (Shah,
+Kolmogorov, Lampert 2015): a plane that mattered once often matters again.
+
 "Randomly pick j" does not exist for exponentially many outputs: each visit decodes the most
 violated plane into the example's working set, then transfers mass between the most violating pair
 of planes, the truth being one of them (the single update of eq. 25 is a transfer from or to it).
@@ -21,7 +24,16 @@ from dataclasses import dataclass
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows
 from ..oracle import CompiledOracle
-from ..planes import FULL, DualState, compact, grow_state, seeded_state, settle, take_in
+from ..planes import (
+    FULL,
+    DualState,
+    compact,
+    grow_state,
+    seeded_state,
+    settle_all,
+    settle_from,
+    take_in,
+)
 from ..recall import Recalled
 from . import box, classes
 from .protocol import Bound
@@ -42,20 +54,29 @@ class DualCoordinate:
         Skip examples that have been at rest, for a while.
     rounds : int
         Transfers per visit at most (planes only).
+    cached_sweeps : int
+        Sweeps over stored planes before each one that decodes, at most (planes only).
+    worth : float
+        They end when one raises the dual by less than this share of what the first did.
     patience : int
         Epochs after which a plane without mass is dropped (planes only).
     """
 
     order: str = "random"
     shrink: bool = True
-    rounds: int = 4
+    rounds: int = 2
+    cached_sweeps: int = 3
+    worth: float = 0.1
     patience: int = 10
 
     def __post_init__(self):
         if self.order not in ("random", "sequential"):
             raise ValueError(f"order is {self.order!r}; 'random' or 'sequential' is needed.")
-        if self.rounds < 1:
-            raise ValueError(f"rounds is {self.rounds}; at least 1 is needed.")
+        if self.rounds < 1 or self.cached_sweeps < 0:
+            raise ValueError(
+                f"rounds is {self.rounds} and cached_sweeps {self.cached_sweeps}; at least 1 and 0 "
+                "are needed."
+            )
 
     def init(self, oracle, geometry, start=None):
         """All mass on the truths."""
@@ -70,6 +91,7 @@ class DualCoordinate:
             return FUSED[type(oracle.data)].epoch(self, oracle, state, rng)
         if isinstance(oracle, Recalled):
             return self.recalled_epoch(oracle, state, rng)
+        self.recombine(oracle, state, rng)
         awake = oracle.examples
         if self.shrink:
             awake = awake[state.rest[awake] <= 0]
@@ -78,6 +100,20 @@ class DualCoordinate:
         state = oracle.sweep(visit, state, state.w, order, grow_state)
         compact(state.planes, self.patience)
         return state, Bound(float(state.cost @ state.hinge))
+
+    def recombine(self, oracle, state: DualState, rng) -> None:
+        """Sweeps over the stored planes, as long as they pay."""
+        if state.planes.used[0] == 0:
+            return
+        first = 0.0
+        for _ in range(self.cached_sweeps):
+            state.gained[0] = 0.0
+            order = oracle.examples
+            order = rng.permutation(order) if self.order == "random" else order
+            oracle.tally.cache_hits += settle_all(state, state.w, order)
+            first = max(first, state.gained[0])
+            if oracle.tally.is_late or state.gained[0] <= self.worth * first:
+                break
 
     def recalled_epoch(self, oracle, state: DualState, rng):
         """A pass over kept planes: their hinges are too small to rest or to claim a gap on."""
@@ -106,9 +142,10 @@ def fused_loop(oracle, geometry):
 @kernel
 def visit(state, w, i, loss, index, value):
     """Decode has found a plane of example i: keep it, then transfer mass."""
-    if take_in(state, w, i, loss, index, value) == FULL:
+    best = take_in(state, w, i, loss, index, value)
+    if best == FULL:
         return False
-    if settle(state, w, i) == 0:
+    if settle_from(state, w, i, best) == 0:
         state.still[i] += 1
         state.rest[i] = min(8, 2 ** min(state.still[i], 3)) if state.still[i] > 1 else 0
     else:

@@ -10,29 +10,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...compile import kernel
-from ...geometry import Geometry
+from ...geometry import Geometry, GeometryArrays
 from ...oracle import make_oracle
 from ...planes import (
     DualState,
+    Planes,
     add_plane,
     compact,
+    empty_planes,
+    grow,
     grow_state,
     seeded_state,
-    settle,
+    settle_all,
+    sparse_dot,
 )
-from ...problem import GivesPlanes
+from ...problem import GivesPlanes, PredictionLosses
+from ...sequences import Sequences, joined_sequences
 from ..dual_coordinate import visit
 from .pool import IDLE, Explored, Retired
 
 #: Sweeps over kept planes after one that decodes.
 SETTLING = 5
 PATIENCE = 10
+#: Examples of a part that are decoded at once.
+BLOCK = 64
+
+
+class Found(NamedTuple):
+    """Violated planes of a part."""
+
+    planes: Planes
+    hinge: np.ndarray  # (n,) of examples looked at
+    geometry: GeometryArrays
 
 
 class PlaneCache:
@@ -51,7 +66,7 @@ class PlaneCache:
         self.is_estimate = False  # whether `primal` is one
         self.here: set[int] = set()
         self.part: Any = None
-        self.found: dict[int, tuple] = {}
+        self.found: Found
         self._oracle: Any = None
 
     def __len__(self) -> int:
@@ -79,47 +94,69 @@ class PlaneCache:
     def enter(self, oracle, row: int) -> None:
         """Look at a new part: the examples row, row + 1, ..."""
         if oracle.n_features != self.state.w.size:
-            raise ValueError(
-                f"The stream grew from {self.state.w.size} to {oracle.n_features} weights. With a "
-                "prior, nonnegative weights or slack rescaling their number must be known from the "
-                "beginning: n_features=... of the stream (--features)."
-            )
+            self.widen(oracle)
         held = np.zeros(oracle.n_examples)
         back = self.retired.between(row, len(held))
         held[self.retired.rows[back] - row] = self.retired.duals[back]
         self.part = (oracle, row, oracle.cost - held)
 
+    def widen(self, oracle) -> None:
+        """Room for the weights of features that are new."""
+        old, new = self.state.w.size, oracle.n_features
+        grows = getattr(oracle.problem, "appends_features", False) and self.geometry.is_plain
+        if not grows or new < old:
+            raise ValueError(
+                f"The stream grew from {self.state.w.size} to {oracle.n_features} weights. With a "
+                "prior, nonnegative weights or slack rescaling their number must be known from the "
+                "beginning: n_features=... of the stream (--features)."
+            )
+        self.geometry, self.problem = Geometry(new), oracle.problem
+        columns: dict[str, Any] = {
+            name: longer(getattr(self.state, name), new) for name in ("v", "w", "scratch")
+        }
+        self.state = self.state._replace(geometry=self.geometry.arrays, **columns)
+        self.base, self._oracle = longer(self.base, new), None
+
     def explore(self, begin: int, gap: float, fresh: int = 0, count: int | None = None) -> Explored:
         """As `RowCache.explore`; the planes found are kept for `admit`."""
         oracle, row, free = self.part
-        w, dual = self.state.w, self.dual
-        picks, loss, i = [], 0.0, begin
-        n = oracle.n_examples
+        w, dual, n = self.state.w, self.dual, oracle.n_examples
         last = n if count is None else min(n, begin + count)
-        self.found = {}
+        hinges = np.zeros(n)
+        self.found = Found(empty_planes(n), hinges, self.state.geometry)
+        picks: list[int] = []
+        i = decoded = begin
         while i < last:
-            oracle.tally.check_time()
-            if row + i not in self.here:
-                plane_loss, index, value = oracle.find(i, w)
-                hinge = plane_loss - float(value @ w[index])
-                self.n_visits += 1
-                if hinge > 0.0:
-                    loss += self.predicted_loss(oracle.X[i], oracle.Y[i], w)
-                    picks.append(i)
-                    self.found[i] = (plane_loss, index, value)
-                    self.primal += float(free[i]) * hinge
+            if i == decoded:
+                decoded = min(last, i + BLOCK)
+                here = self.here
+                new = np.array([k for k in range(i, decoded) if row + k not in here], np.int64)
+                oracle.tally.check_time()
+                self.found = oracle.sweep(note_violated, self.found, w, new, grow_found)
+                self.n_visits += new.size
+            if hinges[i] > 0.0:
+                picks.append(i)
+                self.primal += float(free[i]) * hinges[i]
             i += 1
             if len(picks) > fresh and self.primal - dual > gap * self.primal:
                 break
-        return Explored(i, np.array(picks, np.int64), loss)
+        chosen = np.array(picks, np.int64)
+        return Explored(i, chosen, self.predicted_loss(oracle, chosen))
 
-    def predicted_loss(self, x, y, w: np.ndarray) -> float:
-        """Loss of the prediction. (A hinge of 0 means that the truth was predicted.)"""
-        if sp.issparse(x):
-            x = x.toarray()[0]
-        if isinstance(self.problem, GivesPlanes):
-            return float(self.problem.loss(y, self.problem.predict(x, w)))
-        return float(self.problem.loss(y, self.problem.decode(x, w)))
+    def predicted_loss(self, oracle, picks: np.ndarray) -> float:
+        """Loss of the predictions of some. (A hinge of 0 means that the truth was predicted.)"""
+        w, problem = self.state.w, self.problem
+        if not picks.size:
+            return 0.0
+        X, Y = taken(oracle.X, picks), taken(oracle.Y, picks)
+        if isinstance(problem, PredictionLosses):
+            return float(problem.prediction_losses(X, Y, w).sum())
+        total = 0.0
+        for k in range(picks.size):
+            x = X[k].toarray()[0] if sp.issparse(X) else X[k]
+            predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
+            total += float(problem.loss(Y[k], predict(x, w)))
+        return total
 
     def admit(self, picks: np.ndarray) -> None:
         """Keep these examples of the part, with the planes that `explore` found."""
@@ -127,18 +164,14 @@ class PlaneCache:
         first = len(self)
         self.X = joined(self.X, taken(oracle.X, picks), first)
         self.Y = joined(self.Y, taken(oracle.Y, picks), first)
-        self.object_bytes += sum(size_of(oracle.X[i]) + size_of(oracle.Y[i]) for i in picks)
+        self.object_bytes = size_of(self.X) + size_of(self.Y)
         self.row_numbers = np.concatenate([self.row_numbers, picks + row])
         self.state = lengthened(self.state, free[picks])
-        for place, i in enumerate(picks):
-            if int(i) in self.found:
-                while (
-                    add_plane(
-                        self.state.planes, self.state.geometry, first + place, *self.found[int(i)]
-                    )
-                    < 0
-                ):
-                    self.state = grow_state(self.state)
+        taken_in = 0
+        while taken_in < picks.size:
+            taken_in = copy_planes(self.found, picks, self.state, first, taken_in)
+            if taken_in < picks.size:
+                self.state = grow_state(self.state)
         self._oracle = None
 
     def oracle(self):
@@ -202,9 +235,9 @@ class PlaneCache:
         """Drop examples; the books of `v` and `linear` stay as they are."""
         gone = np.flatnonzero(~mask)
         forget(self.state.planes, gone)
-        self.object_bytes -= sum(size_of(self.X[i]) + size_of(self.Y[i]) for i in gone)
         chosen = np.flatnonzero(mask)
         self.X, self.Y = taken(self.X, chosen), taken(self.Y, chosen)
+        self.object_bytes = size_of(self.X) + size_of(self.Y)
         self.row_numbers = self.row_numbers[mask]
         self.state = shortened(self.state, mask)
         compact(self.state.planes, PATIENCE)
@@ -263,6 +296,35 @@ PER_EXAMPLE = ("cost", "mass", "hinge", "rest", "still")
 
 
 @kernel
+def note_violated(found, w, i, loss, index, value):
+    """An update that keeps the planes of examples with a hinge above 0."""
+    hinge = loss - sparse_dot(index, value, w)
+    if hinge > 0.0 and add_plane(found.planes, found.geometry, i, loss, index, value) < 0:
+        return False
+    found.hinge[i] = max(hinge, 0.0)
+    return True
+
+
+def grow_found(found: Found) -> Found:
+    """Room for more planes."""
+    return found._replace(planes=grow(found.planes))
+
+
+@kernel
+def copy_planes(found, picks, state, first, begin):
+    """Planes of the picked examples to examples first, first + 1, ...; where there was no room."""
+    planes = found.planes
+    for k in range(begin, picks.size):
+        p = planes.head[picks[k]]
+        if p >= 0:
+            index = planes.index[planes.start[p] : planes.start[p + 1]]
+            value = planes.value[planes.start[p] : planes.start[p + 1]]
+            if add_plane(state.planes, state.geometry, first + k, planes.loss[p], index, value) < 0:
+                return k
+    return picks.size
+
+
+@kernel
 def forget(planes, examples):
     """Let the planes of these examples go at the next `compact`; v and l(alpha) keep them."""
     for t in range(examples.size):
@@ -287,16 +349,14 @@ def add_planes(planes, count, v):
     return linear
 
 
-@kernel
-def settle_all(state, w, order):
-    """Transfers between the kept planes of each example, without inference."""
-    for t in range(order.size):
-        settle(state, w, order[t])
+def longer(vector: np.ndarray, size: int) -> np.ndarray:
+    """A vector with zeros behind it."""
+    return np.concatenate([vector, np.zeros(size - vector.size)])
 
 
 def taken(items: Any, places: np.ndarray) -> Any:
-    """Some items of an array, a matrix or a list."""
-    if hasattr(items, "shape"):
+    """Some items of an array, a matrix, packed sequences or a list."""
+    if isinstance(items, Sequences) or hasattr(items, "shape"):
         return items[places]
     return [items[int(k)] for k in places]
 
@@ -305,6 +365,8 @@ def joined(old: Any, new: Any, count: int) -> Any:
     """`old` (of `count` items) and `new` behind it."""
     if count == 0:
         return new
+    if isinstance(new, Sequences):
+        return joined_sequences(old, new)
     if sp.issparse(new):
         return sp.vstack([old, new], format="csr")
     if hasattr(new, "shape"):
@@ -313,9 +375,12 @@ def joined(old: Any, new: Any, count: int) -> Any:
 
 
 def size_of(item: Any) -> int:
-    """Bytes of an example, roughly."""
+    """Bytes of examples, roughly."""
+    if isinstance(item, Sequences):
+        edges = 0 if item.edges is None else item.edges.nnz
+        return 12 * (item.rows.nnz + edges) + 16 * item.n_positions
     if sp.issparse(item):
-        return 12 * item.nnz + 8
+        return 12 * item.nnz + 8 * item.shape[0]
     if isinstance(item, np.ndarray | np.generic):
         return item.nbytes
     if isinstance(item, Sequence) and not isinstance(item, str | bytes):

@@ -1,0 +1,540 @@
+"""Sequence tagging: a label for every position of a sequence."""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from ..losses import cost_matrix
+from ..problems import Chain
+from ..problems.legal_steps import forbidden_steps
+from ..problems.viterbi import k_best_of, predict_paths, token_margins
+from ..sequences import Sequences, Vocabulary, pack_arrays
+from .fitting import check_parameters, intercept_size
+from .streaming import is_streaming
+from .structured import ProblemEstimator, checked_sequence_weights
+
+
+class Truths(list):
+    """Truths in numbers: what a `Chain` takes, in contrast to the labels of a user."""
+
+
+class Reason(NamedTuple):
+    """What a feature adds to the chosen label over the runner-up, see `explain`."""
+
+    feature: str
+    value: float
+    weight: float
+
+    @property
+    def effect(self) -> float:
+        """value * weight."""
+        return self.value * self.weight
+
+
+class Explanation(NamedTuple):
+    """Why a position got its label."""
+
+    label: Any
+    runner_up: Any
+    margin: float
+    reasons: list[Reason]
+
+
+class SequenceTagger(ProblemEstimator):
+    """Labels of sequences by a chain of labels, learnt with a large margin.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinge of a sequence.
+    loss : "hamming", "mean_hamming", array (K, K) or a loss of `widemargin.losses`
+        The number of wrong labels; the same divided by the length of the sequence; or a cost
+        [true, predicted] of each position, in the order of `classes_`.
+    constraints : None, "bio", "iobes" or list of pairs
+        Steps that no prediction takes: what is illegal in the named scheme, or pairs (label, next
+        label), with None for the start and the end of a sequence.
+    transition_features : list, optional
+        Features (names, or numbers of columns) that speak for pairs of labels as well.
+    solver, rescaling, tol, fit_intercept, intercept_scaling, prior, nonnegative, max_passes, \
+max_seconds, stop, warm_start, random_state
+        As in `SVMClassifier`; prior and mask are flat, (n_weights,).
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    coef_ : array (n_columns, K)
+        Weights of the features of a position.
+    intercept_, start_, end_ : arrays (K,)
+    transitions_ : array (K, K)
+        Weight [label, next label].
+    transition_coef_ : array (n_edges, K, K)
+    feature_names_ : list of str or None
+        Names of the last columns.
+    certificate_, history_, solver_
+        As in `SVMClassifier`.
+
+    Examples
+    --------
+    >>> X = [[["the"], ["cat"]], [["a"], ["dog"], ["barks"]]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> tagger = SequenceTagger(C=10.0, random_state=0).fit(X, y)
+    >>> tagger.predict([[["the"], ["dog"], ["barks"]]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    _saved = ("weights_", "feature_names_", "edge_names_", "n_edges_")
+    _derived = ("coef_", "intercept_")
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        loss="hamming",
+        constraints=None,
+        transition_features=None,
+        solver="auto",
+        rescaling="margin",
+        tol=1e-2,
+        fit_intercept="auto",
+        intercept_scaling=1.0,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.C = C
+        self.loss = loss
+        self.constraints = constraints
+        self.transition_features = transition_features
+        self.solver = solver
+        self.rescaling = rescaling
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.prior = prior
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.stop = stop
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    # ------------------------------------------------------------ learning
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, token_weight=None):
+        """Fit to sequences X and their labels y.
+
+        Parameters
+        ----------
+        X : list of sequences, or Sequences
+            A sequence is a list of tokens (each a list of feature names, or a dict of features), an
+            array (T, d), a CSR matrix (T, d), or a pair (tokens, array (T, e)).
+        y : list of lists
+            A label for every position; any hashable values.
+        sample_weight : array (n,), optional
+            Factors of C per sequence.
+        token_weight : list of arrays, optional
+            Factors of the loss per position.
+        """
+        check_parameters(self)
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} sequences and y has {len(y)}.")
+        if not len(y):
+            raise ValueError("There are no sequences: X and y are empty.")
+        weights = checked_sequence_weights(sample_weight, len(y))
+        self._set_classes(chain.from_iterable(y))
+        self._vocabulary, self._edge_vocabulary = None, None
+        if is_streaming(self.solver):
+            if token_weight is not None:
+                raise ValueError("token_weight needs a solver that has all data.")
+            return self._fit_rows(X, list(y), weights)
+        sequences = self._sequences(X, grow=True)
+        truths = self._truths(y, sequences)
+        if token_weight is not None:
+            truths = weighted_truths(truths, token_weight)
+        self._set_problem(sequences, token_weight is not None)
+        return self._fit_problem(sequences, truths, weights)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Learn from further sequences; those given twice count as two examples.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        classes : list, optional
+            All labels that will ever come, at the first call; by default those of `y`.
+        sample_weight : array (n,), optional
+        """
+        return self._partial_fit(X, list(y), sample_weight, classes)
+
+    def _set_classes(self, labels) -> None:
+        """`classes_`: sorted where the labels can be sorted, else in order of appearance."""
+        self.classes_ = label_array(dict.fromkeys(labels))
+        self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has only one label, {self.classes_[0]!r}; at least two are needed."
+            )
+
+    def _set_problem(self, X: Sequences, weighted: bool = False) -> None:
+        """The chain problem of as many columns as `X` has."""
+        self.n_features_in_, self.n_edges_ = X.n_columns, X.n_edges
+        self._chain = self._new_chain(weighted)
+
+    def _new_chain(self, weighted: bool = False) -> Chain:
+        self.loss_matrix_ = None
+        if not isinstance(self.loss, str):
+            self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
+        elif self.loss not in ("hamming", "mean_hamming"):
+            raise ValueError(
+                f"loss is {self.loss!r}; 'hamming', 'mean_hamming', a matrix of costs or a loss of "
+                "widemargin.losses is needed."
+            )
+        return Chain(
+            self.n_features_in_,
+            len(self.classes_),
+            self.loss_matrix_,
+            normalised=isinstance(self.loss, str) and self.loss == "mean_hamming",
+            forbidden=forbidden_steps(self.constraints, self.classes_.tolist()),
+            n_edges=self.n_edges_,
+            bias=intercept_size(self.fit_intercept, self.intercept_scaling),
+            weighted=weighted,
+        )
+
+    def _restored(self) -> None:
+        self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
+        self._chain = self._new_chain()
+        names = getattr(self, "feature_names_", None)  # None is not in a file
+        edges = getattr(self, "edge_names_", None)
+        self._vocabulary = None if names is None else Vocabulary(names)
+        self._edge_vocabulary = None if edges is None else Vocabulary(edges)
+        for name, value in self._attributes(self.weights_).items():
+            setattr(self, name, value)
+
+    @property
+    def _problem(self) -> Chain:
+        return self._chain
+
+    def _sequences(self, X, grow: bool) -> Sequences:
+        """Inputs of a user as packed sequences of the model's columns."""
+        if isinstance(X, Sequences):
+            found = X
+        elif len(X) and is_matrix(X[0]):
+            found = pack_arrays(X)
+        else:
+            if grow and self._vocabulary is None:
+                self._vocabulary = Vocabulary()
+            if self._vocabulary is None:
+                raise ValueError("The model was trained on columns without names; X has names.")
+            return self._with_edges(self._vocabulary.encode(X, grow), grow)
+        return self._with_edges(self._named(found, grow), grow)
+
+    def _named(self, X: Sequences, grow: bool) -> Sequences:
+        """Columns with names in the order of the model's."""
+        if X.names is None:
+            if self._vocabulary is not None:
+                raise ValueError("The model was trained on features with names; X has none.")
+            if not grow and X.n_columns != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.n_columns} features per position; the model has "
+                    f"{self.n_features_in_}."
+                )
+            return X
+        if grow and self._vocabulary is None:
+            self._vocabulary = Vocabulary(X.names)
+            if len(self._vocabulary.column) != len(X.names):
+                raise ValueError("Two columns of X have the same name.")
+            return X
+        if self._vocabulary is None:
+            raise ValueError("The model was trained on columns without names; X has names.")
+        return self._vocabulary.recode(X, grow)
+
+    def _with_edges(self, X: Sequences, grow: bool) -> Sequences:
+        """The features of steps: those of X, and those that `transition_features` names."""
+        if X.edges is not None and X.edge_names is not None:
+            if self._edge_vocabulary is None:
+                if not grow:
+                    raise ValueError("The model has no features of steps; X has some.")
+                self._edge_vocabulary = Vocabulary(X.edge_names)
+            else:
+                known = Sequences(X.edges, X.begin, X.edge_names)
+                edges = self._edge_vocabulary.recode(known, grow=False).rows
+                names = self._edge_vocabulary.names
+                X = Sequences(X.rows, X.begin, X.names, None, edges, names)
+        if self.transition_features is None:
+            return X
+        columns = self._transition_columns(X)
+        chosen = X.rows[:, columns]
+        edges = chosen if X.edges is None else sp.hstack([X.edges, chosen], format="csr")
+        return Sequences(X.rows, X.begin, X.names, None, edges)
+
+    def _transition_columns(self, X: Sequences) -> np.ndarray:
+        """Numbers of the columns that `transition_features` means."""
+        columns = []
+        first_name = X.n_columns - len(X.names or ())
+        for feature in self.transition_features:
+            column = feature
+            if isinstance(feature, str):
+                if self._vocabulary is None or feature not in self._vocabulary.column:
+                    raise ValueError(f"transition_features: no feature has the name {feature!r}.")
+                column = first_name + self._vocabulary.column[feature]
+            if not 0 <= int(column) < X.n_columns:
+                raise ValueError(
+                    f"transition_features: {feature!r} is no column; there are {X.n_columns}."
+                )
+            columns.append(int(column))
+        return np.array(columns, np.int64)
+
+    def _truths(self, y, X: Sequences) -> Truths:
+        """Labels in numbers; a strange one is named."""
+        number = self._number
+        truths = Truths()
+        for i, (labels, length) in enumerate(zip(y, X.lengths, strict=True)):
+            if len(labels) != length:
+                raise ValueError(
+                    f"sequence {i} has {length} positions in X and {len(labels)} labels in y."
+                )
+            try:
+                truths.append(np.array([number[label] for label in labels], np.int64))
+            except KeyError as error:
+                raise ValueError(
+                    f"sequence {i}: the label {error.args[0]!r} is not among the labels of the "
+                    f"model, {short_list(self.classes_)}."
+                ) from None
+        return truths
+
+    # ------------------------------------------------------------ streams
+
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+        if self.transition_features is not None:
+            raise ValueError("transition_features needs all data at once; a stream has chunks.")
+        if classes is None:
+            if not stream.repeatable:
+                raise ValueError(
+                    f"{stream.name} can be read only once, so its labels must be told: "
+                    "classes=[...]."
+                )
+            found: dict[Any, None] = {}
+            for part in stream.chunks():
+                found |= dict.fromkeys(chain.from_iterable(part.y))
+            classes = found
+        self._set_classes(classes)
+        self._vocabulary, self._edge_vocabulary = None, None
+
+    def _checked_part(self, X, y, is_first: bool):
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} sequences and y has {len(y)}.")
+        return X, y
+
+    def _inputs(self, chunk):
+        grow = not self._is_fixed
+        X = self._sequences(chunk.X, grow or not self._columns)
+        if X.names is None and self._columns and X.n_columns != self._columns:
+            raise ValueError(
+                f"{chunk.where(0)}: {X.n_columns} features per position; there were "
+                f"{self._columns}."
+            )
+        self._columns = max(self._columns, X.n_columns)
+        self._set_problem(X)
+        return X
+
+    def _encode(self, chunk, X):
+        return self._chain, self._truths(chunk.y, X), chunk.weight
+
+    # ------------------------------------------------------------ what was learnt
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
+        chain_ = self._chain
+        K, table = chain_.n_labels, w.reshape(-1, chain_.width)[:, : chain_.n_labels]
+        edges = table[chain_.edge_row : chain_.node_row]
+        names = None if self._vocabulary is None else self._vocabulary.names
+        edge_names = None if self._edge_vocabulary is None else self._edge_vocabulary.names
+        return {
+            "weights_": np.array(w),
+            "coef_": np.ascontiguousarray(table[chain_.node_row :]),
+            "transitions_": np.ascontiguousarray(table[:K]),
+            "start_": table[K].copy(),
+            "end_": table[K + 1].copy(),
+            "intercept_": chain_.bias * table[K + 2],
+            "transition_coef_": np.ascontiguousarray(edges).reshape(-1, K, K),
+            "feature_names_": names,
+            "edge_names_": edge_names,
+        }
+
+    def _flat_weights(self) -> np.ndarray:
+        return self.weights_.copy()
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        if not isinstance(y, Truths):  # data of a user
+            X = self._sequences(X, grow=False)
+            y = self._truths(y, X)
+        return float(self._chain.prediction_losses(X, y, w).mean())
+
+    # ------------------------------------------------------------ using it
+
+    def _packed(self, X):
+        check_is_fitted(self, "weights_")
+        X = self._sequences(X, grow=False)
+        return X, self._chain.pack_unlabelled(X)
+
+    def predict(self, X) -> list[list]:
+        """The best labels of each sequence."""
+        if not len(X):
+            return []
+        sequences, data = self._packed(X)
+        paths = np.empty(sequences.n_positions, np.int64)
+        predict_paths(data, self.weights_, paths)
+        return self._split(self.classes_[paths].tolist(), sequences)
+
+    def predict_kbest(self, X, k: int) -> list[list[tuple[float, list]]]:
+        """The `k` best labellings of each sequence as (score, labels), the best first.
+
+        Short sequences may have fewer than `k` legal labellings.
+        """
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"k is {k!r}; an integer >= 1 is needed.")
+        sequences, data = self._packed(X)
+        labels, found = self.classes_.tolist(), []
+        for i, length in enumerate(sequences.lengths):
+            paths, totals = np.zeros((k, length), np.int64), np.zeros(k)
+            count = k_best_of(data, i, self.weights_, k, paths, totals)
+            found.append([(float(totals[r]), [labels[c] for c in paths[r]]) for r in range(count)])
+        return found
+
+    def margins(self, X) -> list[np.ndarray]:
+        """The confidence of each label: how much the score falls if it must be another one."""
+        sequences, data = self._packed(X)
+        paths, margins = np.empty(sequences.n_positions, np.int64), np.empty(sequences.n_positions)
+        token_margins(data, self.weights_, paths, margins)
+        return np.split(margins, sequences.begin[1:-1])
+
+    def score(self, X, y) -> float:
+        """Share of the positions with the right label; a label that is unknown counts as wrong."""
+        predicted = self.predict(X)
+        if len(predicted) != len(y):
+            raise ValueError(f"X has {len(predicted)} sequences and y has {len(y)}.")
+        right = total = 0
+        for i, (labels, truth) in enumerate(zip(predicted, y, strict=True)):
+            if len(labels) != len(truth):
+                raise ValueError(
+                    f"sequence {i} has {len(labels)} positions in X and {len(truth)} labels in y."
+                )
+            right += sum(one == two for one, two in zip(labels, truth, strict=True))
+            total += len(truth)
+        return right / total
+
+    def explain(self, x, n: int = 10) -> list[Explanation]:
+        """Which features spoke for the chosen label of each position of one sequence.
+
+        A position's label is compared with its strongest rival, the other labels staying as they
+        are; `reasons` are the features with the largest effect on the difference of the scores,
+        transitions included.
+
+        Parameters
+        ----------
+        x : a sequence, as in `fit`
+        n : int
+            Reasons per position at most.
+        """
+        X, data = self._packed([x] if not isinstance(x, Sequences) else x)
+        scores, steps = self._chain.tables(X, self.weights_)
+        path = np.empty(X.n_positions, np.int64)
+        predict_paths(data, self.weights_, path)
+        found = []
+        for t in range(len(path)):
+            total = scores[t].copy()
+            if t > 0:
+                total += steps[t][path[t - 1]]
+            if t + 1 < len(path):
+                total += steps[t + 1][:, path[t + 1]]
+            chosen = path[t]
+            rivals = np.where(np.arange(len(total)) == chosen, -np.inf, total)
+            rival = int(rivals.argmax())
+            reasons = self._reasons(X, path, t, rival)
+            reasons.sort(key=lambda reason: -abs(reason.effect))
+            labels = self.classes_.tolist()
+            margin = float(total[chosen] - total[rival])
+            found.append(Explanation(labels[chosen], labels[rival], margin, reasons[:n]))
+        return found
+
+    def _reasons(self, X: Sequences, path, t: int, rival: int) -> list[Reason]:
+        """Everything that tells label path[t] from `rival`; the effects add up to the margin."""
+        chosen, labels = path[t], self.classes_.tolist()
+        first_name = X.n_columns - len(self.feature_names_ or ())
+        row = X.rows[t]
+        reasons = []
+        for j, value in zip(row.indices, row.data, strict=True):
+            name = f"column {j}" if j < first_name else self.feature_names_[j - first_name]
+            weight = self.coef_[j, chosen] - self.coef_[j, rival]
+            reasons.append(Reason(name, float(value), float(weight)))
+
+        def add(name, table):
+            reasons.append(Reason(name, 1.0, float(table[chosen] - table[rival])))
+
+        add("constant", self.intercept_)
+        if t == 0:
+            add("start of the sequence", self.start_)
+        if t == len(path) - 1:
+            add("end of the sequence", self.end_)
+        _, steps = self._chain.tables(X, self.weights_)
+        if t > 0:
+            add(f"after {labels[path[t - 1]]!r}", steps[t][path[t - 1]])
+        if t + 1 < len(path):
+            add(f"before {labels[path[t + 1]]!r}", steps[t + 1][:, path[t + 1]])
+        return [reason for reason in reasons if reason.effect != 0.0]
+
+    def _split(self, labels: list, X: Sequences) -> list[list]:
+        begin = X.begin.tolist()
+        return [labels[begin[i] : begin[i + 1]] for i in range(len(X))]
+
+
+def is_matrix(x: Any) -> bool:
+    """Whether a sequence is given as an array of numbers."""
+    return sp.issparse(x) or (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "fiub")
+
+
+def label_array(labels) -> np.ndarray:
+    """Labels as an array: of strings or numbers where they are such, else of objects."""
+    values = list(labels)
+    with contextlib.suppress(TypeError):
+        values = sorted(values)
+    kinds = {type(value) for value in values}
+    if kinds <= {str} or kinds <= {int} or kinds <= {bool}:
+        return np.array(values)
+    array = np.empty(len(values), object)
+    array[:] = values
+    if all(isinstance(value, np.generic) for value in values):
+        return np.array(values)
+    return array
+
+
+def weighted_truths(truths: Truths, token_weight) -> Truths:
+    """Truths with the weights of their positions."""
+    if len(token_weight) != len(truths):
+        raise ValueError(f"token_weight has {len(token_weight)} sequences, y has {len(truths)}.")
+    found = Truths()
+    for i, (labels, weight) in enumerate(zip(truths, token_weight, strict=True)):
+        weights = np.asarray(weight, float)
+        if weights.shape != labels.shape:
+            raise ValueError(f"token_weight of sequence {i}: {len(labels)} weights are needed.")
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError(f"token_weight of sequence {i} must be finite and >= 0.")
+        found.append((labels, weights))
+    return found
+
+
+def short_list(labels: np.ndarray) -> str:
+    """Some labels for a message."""
+    shown = ", ".join(map(str, labels[:10].tolist()))
+    return shown + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")

@@ -1,0 +1,94 @@
+"""Which label may follow which: schemes of chunk labels, and pairs given by hand.
+
+A label of a scheme is "O" or a prefix and a kind, such as "B-NP":
+
+    bio     B begins a chunk, I goes on; I-x follows B-x or I-x only
+    iobes   B begins, I goes on, E ends a chunk of several positions, S is one of a single position
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+#: scheme -> (prefixes, those that begin or go on a chunk of their kind, those that continue one)
+SCHEMES = {
+    "bio": (("B", "I"), ("B", "I"), ("I",)),
+    "iobes": (("B", "I", "E", "S"), ("B", "I"), ("I", "E")),
+}
+
+
+def forbidden_steps(constraints: Any, labels: list):
+    """(steps (K, K), first (K,), last (K,)): True where impossible; None without constraints.
+
+    Parameters
+    ----------
+    constraints : None, "bio", "iobes" or pairs (label, next label)
+        None in a pair stands for the start or the end.
+    labels : list
+
+    Examples
+    --------
+    >>> steps, first, last = forbidden_steps("bio", ["B-NP", "I-NP", "O"])
+    >>> steps.astype(int).tolist(), first.tolist()
+    ([[0, 0, 0], [0, 0, 0], [0, 1, 0]], [False, True, False])
+    """
+    if constraints is None:
+        return None
+    if isinstance(constraints, str):
+        if constraints not in SCHEMES:
+            known = ", ".join(map(repr, SCHEMES))
+            raise ValueError(f"constraints is {constraints!r}; {known} or pairs are needed.")
+        return scheme_steps(constraints, labels)
+    return given_steps(constraints, labels)
+
+
+def scheme_steps(scheme: str, labels: list):
+    """What a scheme of chunk labels forbids."""
+    prefixes, opening, continuing = SCHEMES[scheme]
+    parts = []
+    for label in labels:
+        prefix, _, kind = str(label).partition("-")
+        if label != "O" and (prefix not in prefixes or not kind):
+            raise ValueError(
+                f"label {label!r} does not fit constraints={scheme!r}; labels are 'O' and "
+                f"{', '.join(f'{p}-kind' for p in prefixes)}."
+            )
+        parts.append((prefix, kind))
+    K = len(labels)
+    steps, first, last = np.zeros((K, K), bool), np.zeros(K, bool), np.zeros(K, bool)
+    must_go_on = scheme == "iobes"  # an open chunk may not just stop
+    for b, (prefix, kind) in enumerate(parts):
+        first[b] = prefix in continuing
+        is_open = prefix in opening
+        last[b] = must_go_on and is_open
+        for a, (follower, other) in enumerate(parts):
+            goes_on = follower in continuing
+            fits = is_open and kind == other
+            steps[b, a] = (goes_on and not fits) or (must_go_on and is_open and not (goes_on))
+    return steps, first, last
+
+
+def given_steps(pairs: Iterable, labels: list):
+    """Pairs by hand."""
+    number = {label: k for k, label in enumerate(labels)}
+    K = len(labels)
+    steps, first, last = np.zeros((K, K), bool), np.zeros(K, bool), np.zeros(K, bool)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(f"constraints: {pair!r} is not a pair (label, next label).")
+        before, after = pair
+        for label in pair:
+            if label is not None and label not in number:
+                raise ValueError(f"constraints: {label!r} is not among the labels.")
+        if before is None and after is None:
+            raise ValueError("constraints: a pair needs a label.")
+        if before is None:
+            first[number[after]] = True
+        elif after is None:
+            last[number[before]] = True
+        else:
+            steps[number[before], number[after]] = True
+    return steps, first, last
