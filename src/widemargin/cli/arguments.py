@@ -118,7 +118,8 @@ def add_train(commands: Any) -> None:
     group.add_argument("--C", type=number(float, 0, True), default=1.0, help="weight of the hinges")
     loss = (
         "classify: zero_one, or a file: a JSON or CSV cost matrix, or a JSON map of child to "
-        "parent; tag: hamming, mean_hamming, or a file; rank: roc_area, average_precision, precision@K, ndcg@K"
+        "parent; tag: hamming, mean_hamming, or a file; rank: roc_area, average_precision, "
+        "precision@K, ndcg@K"
     )
     group.add_argument("--loss", help=loss)
     group.add_argument("--classes", metavar="a,b,c", help="all classes (a pipe may need it)")

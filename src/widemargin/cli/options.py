@@ -93,8 +93,8 @@ def check_task(args: Any) -> None:
                 raise UsageError(f"--{name} is for --format conll.")
     if args.solver == "out_of_core" and args.task in ("tag", "rank"):
         raise UsageError(f"--solver out_of_core is for rows; train {args.task} has streaming_dual.")
-    if args.checkpoint and args.task == "rank":
-        raise UsageError("--checkpoint is not possible with train rank.")
+    if args.checkpoint and args.task in ("tag", "rank"):
+        raise UsageError(f"--checkpoint is for rows; train {args.task} makes none.")
 
 
 def check_checkpoint(folder: str, resume: bool) -> None:

@@ -114,24 +114,22 @@ def tagged(args: Any, model: Any, stream: Watched) -> Iterator[str]:
         if args.kbest:
             yield "".join(kbest_blocks(model.predict_kbest(chunk.X, args.kbest), texts))
             continue
-        columns = [list(map(str, labels)) for labels in model.predict(chunk.X)]
+        columns = [[[str(label)] for label in labels] for labels in model.predict(chunk.X)]
         if args.margins:
-            margins = [[f"{value:.6g}" for value in row] for row in model.margins(chunk.X)]
-            columns = [
-                [f"{label}\t{margin}" for label, margin in zip(*pair, strict=True)]
-                for pair in zip(columns, margins, strict=True)
-            ]
+            for cells, margins in zip(columns, model.margins(chunk.X), strict=True):
+                for cell, margin in zip(cells, margins.tolist(), strict=True):
+                    cell.append(f"{margin:.6g}")
         yield "".join(block(k, columns, texts) for k in range(len(columns)))
 
 
-def block(k: int, columns: list[list[str]], texts: list[list[str]] | None) -> str:
-    """Sequence k, a line for each position, and a blank line."""
-    cells = columns[k]
-    if texts is not None:
-        cells = [
-            f"{line}{separator(line)}{cell}" for line, cell in zip(texts[k], cells, strict=True)
-        ]
-    return "\n".join(cells) + "\n\n"
+def block(k: int, columns: list[list[list[str]]], texts: list[list[str]] | None) -> str:
+    """Sequence k, a line for each position with its new cells, and a blank line."""
+    if texts is None:
+        lines = ["\t".join(cells) for cells in columns[k]]
+    else:
+        pairs = zip(texts[k], columns[k], strict=True)
+        lines = [separator(text).join([text, *cells]) for text, cells in pairs]
+    return "\n".join(lines) + "\n\n"
 
 
 def separator(line: str) -> str:
@@ -144,7 +142,8 @@ def kbest_blocks(found: list[Any], texts: list[list[str]] | None) -> Iterator[st
     for k, taggings in enumerate(found):
         for rank, (score, labels) in enumerate(taggings, 1):
             lines = None if texts is None else [texts[k]]
-            yield f"# {rank} {score:.10g}\n" + block(0, [list(map(str, labels))], lines)
+            cells = [[str(label)] for label in labels]
+            yield f"# {rank} {score:.10g}\n" + block(0, [cells], lines)
 
 
 # ------------------------------------------------------------------ scores

@@ -148,8 +148,6 @@ def make_plan(args: Any, stream: Watched) -> Plan:
     if args.task in ("tag", "rank"):
         if stream.memory > args.memory:
             return Plan("streaming_dual", None, f"{needed}, more than --memory {args.memory:g}")
-        if args.checkpoint:
-            return Plan("streaming_dual", None, "makes checkpoints")
         return Plan("auto", None, f"all data is loaded, {needed}")
     if stream.memory > args.memory:
         return Plan("out_of_core", None, f"{needed}, more than --memory {args.memory:g}")
