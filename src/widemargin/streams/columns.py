@@ -21,7 +21,7 @@ import numpy as np
 
 from ..sequences import Sequences
 from .chunk import Chunk, StreamError
-from .sequence_files import CHUNK_BYTES, Block, SequenceFiles, decoded
+from .sequence_files import COLUMN_BYTES, Block, SequenceFiles, decoded
 from .templates import Column, Template, default_template, expand, read_template
 
 
@@ -84,7 +84,7 @@ class ColumnStream(SequenceFiles):
         n_columns: int | None = None,
         separator: str | None = None,
         comment: str | None = None,
-        chunk_bytes: int = CHUNK_BYTES,
+        chunk_bytes: int = COLUMN_BYTES,
     ):
         if labels not in ("last", None):
             raise ValueError(f"labels is {labels!r}; 'last' or None is needed.")

@@ -17,6 +17,8 @@ from .svmlight import SvmlightStream
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows")
 
 
+#: Bytes per chunk where all of them are kept anyway.
+WHOLE_BYTES = 1 << 25
 #: Formats of sequences, by name: module and class.
 SEQUENCES = {
     "conll": ("columns", "ColumnStream"),
@@ -75,6 +77,7 @@ def read_sequences(paths: Any, *, format: str = "conll", **options: Any) -> tupl
     """
     if format not in SEQUENCES:
         raise ValueError(f"format is {format!r}; one of {', '.join(map(repr, SEQUENCES))}.")
+    options.setdefault("chunk_bytes", WHOLE_BYTES)  # few chunks have few names in common
     chunks = list(open_stream(paths, format=format, **options).chunks())
     if any(chunk.weight is not None for chunk in chunks):
         warnings.warn("The weights of sequences are left out.", UserWarning, stacklevel=2)

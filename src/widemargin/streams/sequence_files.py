@@ -19,8 +19,9 @@ from .chunk import Chunk, StreamError
 from .files import LONGEST_LINE, BrokenText, find_files, is_regular, name_of
 from .svmlight import BYTE_ORDER_MARK, end_sums, opened
 
-#: Bytes of text per chunk. Features take some twenty times as much.
-CHUNK_BYTES = 1 << 20
+#: Bytes of text per chunk. The features of column text take some twenty times as much; other
+#: formats spell them out.
+COLUMN_BYTES, CHUNK_BYTES = 1 << 20, 1 << 22
 QUERY = re.compile(rb"[ \t]*[^ \t\r\n#]+[ \t]+qid:([^ \t\r\n.]*)")
 NO_POSITION = re.compile(rb"[ \t]*(?:#|\r?\n)")
 
@@ -89,7 +90,7 @@ class SequenceFiles(ABC):
     #: Parameters that the signature names.
     _options: tuple[str, ...] = ()
 
-    def __init__(self, paths: Any, chunk_bytes: int = CHUNK_BYTES):
+    def __init__(self, paths: Any, chunk_bytes: int):
         if not 1 <= chunk_bytes <= LONGEST_LINE:
             raise ValueError(f"chunk_bytes is {chunk_bytes}; 1 to {LONGEST_LINE} are possible.")
         self.files = find_files(paths)
@@ -211,7 +212,8 @@ def check_bytes(block: Block) -> None:
 def decoded(block: Block, spans: np.ndarray, lines: np.ndarray) -> list[str]:
     """Some spans (n, 2) of the text as strings; `lines` are theirs, for a message."""
     raw = block.text[: block.end].tobytes()
-    words = [raw[a:b] for a, b in spans.tolist()]
+    # two flat lists: nested ones would wake the garbage collector again and again
+    words = [raw[a:b] for a, b in zip(spans[:, 0].tolist(), spans[:, 1].tolist(), strict=True)]
     try:
         return [word.decode() for word in words]
     except UnicodeDecodeError:
