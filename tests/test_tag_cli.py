@@ -321,6 +321,8 @@ def test_info(run):
         ("predict tag.model train.txt --kbest 2 --margins", 2, "exclude each other"),
         ("predict tag.model train.txt --format crfsuite", 2, "was trained on conll files"),
         ("predict rank.model rank.svm --kbest 2", 2, "--kbest is for models of train tag."),
+        ("predict rank.model rank.svm --format conll", 2, "for train tag and its models"),
+        ("convert train.txt x.svm --format conll", 2, "for train tag and its models"),
         ("evaluate tag.model bare.txt", 1, "there are no labels to compare with"),
         ("train tag bare2.txt -o m", 1, "only one label"),
         ("train rank words.svm -o m", 1, "words.svm:1: "),

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ..estimators.classifier import class_numbers
 from ..streams import Chunk, Prefetched, Stream, StreamError, open_stream
-from ..streams.opening import ARROW_ENDINGS, first_name
+from ..streams.opening import ARROW_ENDINGS, SEQUENCES, first_name
 from .errors import NEEDS_ARROW, CommandError, UsageError
 
 MEGABYTE = 2**20
@@ -123,6 +123,8 @@ def is_plain(file: str) -> bool:
 
 def open_data(args: Any, paths: list[str], **known: Any) -> Watched:
     """The stream of some paths; `known` is what a model says about its data."""
+    if args.format in SEQUENCES:
+        raise UsageError(f"--format {args.format} is for train tag and its models.")
     options = reading_options(args) | known
     source = checked_source(paths)
     if is_arrow(args.format, paths):
