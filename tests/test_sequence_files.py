@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from widemargin import SequenceTagger, load
 from widemargin.datasets import load_dataset
 from widemargin.sequences import Sequences
 from widemargin.streams import (
@@ -554,3 +555,27 @@ def test_conll2000(data_home):
     naive = [set(names) for s in rows[:50] for names in naive_features(s, template)]
     found = [set(row) for row in named_rows(data.X_test[:50])]
     assert found == naive
+
+
+@pytest.mark.parametrize("format", TEXTS)
+def test_a_tagger_learns_the_same_from_chunks(tmp_path, format):
+    text = b"\n".join([TEXTS[format]] * 3) if format != "svm_hmm" else TEXTS[format]
+    path = tmp_path / "d.txt"
+    path.write_bytes(text.replace(b"@weight:3\n", b""))
+    X, y = read_sequences(path, format=format)
+    whole = SequenceTagger(C=0.5, tol=1e-6, random_state=0).fit(X, y)
+    stream = open_stream(path, format=format, chunk_bytes=20)
+    online = SequenceTagger(C=0.5, tol=1e-6, random_state=0).fit_stream(stream, passes=None)
+    assert sum(1 for _ in stream.chunks()) > 1
+    assert online.n_features_in_ == X.n_columns
+    one, two = whole.certificate_, online.certificate_
+    assert two.scope == "data" and two.dual <= one.primal * (1 + 1e-9)
+    assert one.dual <= two.primal * (1 + 1e-9)
+    online.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.predict(X) == online.predict(X)
+    other = open_stream(path, format=format, chunk_bytes=60)
+    assert loaded.verify(other).primal == pytest.approx(two.primal)
+    path.write_bytes(path.read_bytes().replace(b"2", b"1").replace(b"e", b"a"))
+    with pytest.raises(ValueError, match="is not the data that the model was trained on"):
+        loaded.verify(open_stream(path, format=format))
