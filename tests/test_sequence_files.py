@@ -7,6 +7,7 @@ import io
 import os
 import re
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -440,6 +441,26 @@ def test_a_pipe_is_read_once_and_answers_at_once(format):
         next(stream.chunks())
     with pytest.raises(StreamError, match="only once"):
         stream.label_values()
+
+
+@formats
+def test_memory_does_not_grow_with_the_file(tmp_path, format):
+    path = tmp_path / "d.txt"
+    if format == "svm_hmm":
+        lines = (f"{k % 3} qid:{k // 5} 1:1 {k % 50 + 2}:1\n" for k in range(60_000))
+        path.write_text("".join(lines))
+    else:
+        path.write_bytes((TEXTS[format] + b"\n") * 30_000)
+    stream = open_stream(path, format=format, chunk_bytes=20_000)
+    next(stream.chunks())  # compile
+    tracemalloc.start()
+    try:
+        n_chunks = sum(1 for _ in stream.chunks())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert n_chunks >= path.stat().st_size / 20_000
+    assert peak < 20_000_000
 
 
 def test_damaged_gzip_names_the_line(tmp_path):
