@@ -106,8 +106,24 @@ class Sequences:
         edges = None if self.edges is None else self.edges[places]
         return Sequences(self.rows[places], begin, self.names, None, edges, self.edge_names)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequences):
+            return NotImplemented
+        return np.array_equal(self.begin, other.begin) and all(
+            is_same(one, two) for one, two in ((self.rows, other.rows), (self.edges, other.edges))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __iter__(self) -> Iterator[Sequences]:
         return (self[i] for i in range(len(self)))
+
+
+def is_same(one: Any, two: Any) -> bool:
+    """Whether two sparse matrices hold the same numbers."""
+    if one is None or two is None:
+        return one is two
+    return one.shape == two.shape and (one != two).nnz == 0
 
 
 def joined_sequences(one: Sequences, two: Sequences) -> Sequences:
@@ -224,8 +240,8 @@ class Vocabulary:
     def columns_of(self, names, count: int, grow: bool) -> np.ndarray:
         """The columns of `count` names; -1 for a name that is not to be added."""
         known = len(self)
-        find = self.column.__getitem__ if grow else self.column.get
-        places = map(find, names) if grow else map(find, names, repeat(-1))
+        column = self.column
+        places = map(column.__getitem__, names) if grow else map(column.get, names, repeat(-1))
         try:
             found = np.fromiter(places, np.int64, count)
         except TypeError as error:

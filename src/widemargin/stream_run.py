@@ -26,6 +26,7 @@ from .geometry import Geometry
 from .history import COLUMNS, History
 from .layouts import BoxRows, ClassRows
 from .run import Certificate, relative_gap
+from .sequences import Sequences
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
@@ -267,6 +268,8 @@ def add_examples(fingerprint: Fingerprint, oracle) -> None:
     data = getattr(oracle, "data", None)
     if isinstance(data, BoxRows | ClassRows):
         fingerprint.add_rows(data.rows, data[1], oracle.weights)
+    elif isinstance(oracle.X, Sequences):
+        fingerprint.add_sequences(oracle.X, oracle.Y, oracle.weights)
     else:
         fingerprint.add_objects(oracle.X, oracle.Y, getattr(oracle, "weights", None))
 

@@ -90,9 +90,9 @@ class Chain:
         self.edge_row = K + 3
         self.node_row = self.edge_row + self.n_edges * K
         self.n_features = (self.node_row + self.n_columns) * self.width
-        self.forbidden = np.zeros((0, self.width))
+        self.forbidden = np.zeros((0, K), bool)
         if forbidden is not None:
-            self.forbidden = forbidden_table(forbidden, K, self.width)
+            self.forbidden = forbidden_table(forbidden, K)
         self.oracle = chain_oracle
         if self.counts_errors:
             self.slack_oracle = chain_slack_oracle
@@ -123,7 +123,7 @@ class Chain:
 
     def loss(self, y_true, y) -> float:
         """Cost of all positions together."""
-        (true, weight), y = split_truth(y_true), np.asarray(y)
+        (true, weight), (y, _) = split_truth(y_true), split_truth(y)
         total = float((weight * self.cost[true, y]).sum())
         return total / len(y) if self.normalised else total
 
@@ -158,9 +158,9 @@ class Chain:
             edges = table[self.edge_row : self.node_row].reshape(self.n_edges, K * K)
             steps = steps + (x.edges @ edges).reshape(-1, K, K)
         if self.forbidden.size:
-            scores[0] += self.forbidden[K, :K]
-            scores[-1] += self.forbidden[K + 1, :K]
-            steps = steps + self.forbidden[:K, :K]
+            scores[0, self.forbidden[K]] = -np.inf
+            scores[-1, self.forbidden[K + 1]] = -np.inf
+            steps = np.where(self.forbidden[:K], -np.inf, steps)
         return scores, steps
 
     # ------------------------------------------------------------ compiled
@@ -210,8 +210,8 @@ class Chain:
         return losses
 
 
-def forbidden_table(forbidden, K: int, L: int) -> np.ndarray:
-    """0 and minus infinity; refuses constraints that leave no legal path."""
+def forbidden_table(forbidden, K: int) -> np.ndarray:
+    """Steps, first and last labels in one table; refuses what leaves no legal path."""
     steps, first, last = (np.asarray(part, bool) for part in forbidden)
     if steps.shape != (K, K) or first.shape != (K,) or last.shape != (K,):
         raise ValueError(
@@ -225,11 +225,7 @@ def forbidden_table(forbidden, K: int, L: int) -> np.ndarray:
                 f"The constraints leave no legal path for a sequence of length {length}."
             )
         alive = (alive[:, None] & ~steps).any(axis=0)
-    table = np.zeros((K + 2, L))
-    table[:K, :K][steps] = -np.inf
-    table[K, :K][first] = -np.inf
-    table[K + 1, :K][last] = -np.inf
-    return table
+    return np.vstack([steps, first, last])
 
 
 def check_columns(X: Sequences, n_columns: int, n_edges: int) -> None:
@@ -277,9 +273,8 @@ def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> 
     is_first = np.zeros(label.size, bool)
     is_first[begin[:-1]] = True
     before = np.concatenate([[0], label[:-1]])
-    bad = ~is_first & (forbidden[before, label] < 0)
-    bad |= is_first & (forbidden[K, label] < 0)
-    bad[begin[1:] - 1] |= forbidden[K + 1, label[begin[1:] - 1]] < 0
+    bad = np.where(is_first, forbidden[K, label], forbidden[before, label])
+    bad[begin[1:] - 1] |= forbidden[K + 1, label[begin[1:] - 1]]
     wrong = np.flatnonzero(bad)
     if wrong.size:
         i = int(np.searchsorted(begin, wrong[0], side="right")) - 1

@@ -37,7 +37,7 @@ class ChainRows(NamedTuple):
     cost: np.ndarray  # (K, K) [true, predicted]
     weight: np.ndarray  # (positions,) factor of the cost; empty for 1
     scale: np.ndarray  # (n,) factor of the loss of a sequence
-    forbidden: np.ndarray  # (K + 2, L) 0 or minus infinity: transitions, start, end; empty for none
+    forbidden: np.ndarray  # (K + 2, K) bool: transitions, first and last labels; empty for none
     labels: np.ndarray  # (K,) uint32: 0 .. K-1, the rows of the transitions
     bias: float
 
@@ -72,8 +72,10 @@ def node_scores(data, i, w, scores):
                 scores[t, c] += data.bias * w[(K + np.uint64(2)) * L + c]
     if data.forbidden.size:
         for c in range(K):
-            scores[0, c] += data.forbidden[K, c]
-            scores[T - np.uint64(1), c] += data.forbidden[K + np.uint64(1), c]
+            if data.forbidden[K, c]:
+                scores[0, c] = -np.inf
+            if data.forbidden[K + np.uint64(1), c]:
+                scores[T - np.uint64(1), c] = -np.inf
 
 
 @kernel
@@ -103,7 +105,8 @@ def step_table(data, t, w, table):
     if data.forbidden.size:
         for p in range(K):
             for c in range(K):
-                table[p * L + c] += data.forbidden[p, c]
+                if data.forbidden[p, c]:
+                    table[p * L + c] = -np.inf
 
 
 @kernel

@@ -146,7 +146,7 @@ class IteratorStream:
                 f"{self.name}: batch {number} is a {type(batch).__name__}; a tuple (X, y) or "
                 "(X, y, weight) is needed."
             )
-        columns = [np.asarray(c) if isinstance(c, list | tuple) else c for c in batch[1:]]
+        columns = [np.asarray(c) if is_flat(c) else c for c in batch[1:]]
         X = batch[0].tocsr() if sp.issparse(batch[0]) else batch[0]
         chunk = Chunk(X, columns[0], row=row, source=self.name, position=after)
         for label, column in zip(("y", "weight"), columns, strict=False):
@@ -156,3 +156,10 @@ class IteratorStream:
                     f"{len(column)}."
                 )
         return chunk._replace(weight=columns[1]) if len(columns) == 2 else chunk
+
+
+def is_flat(column: Any) -> bool:
+    """Whether this is a list of single values, in contrast to one of sequences or sets."""
+    if not isinstance(column, list | tuple):
+        return False
+    return not any(isinstance(item, list | tuple | set | frozenset | np.ndarray) for item in column)
