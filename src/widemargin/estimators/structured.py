@@ -221,8 +221,6 @@ def check_packed(data: Any) -> None:
     for name, part in zip(data._fields, data, strict=True):
         if isinstance(part, tuple):
             check_packed(part)
-        elif name == "forbidden":  # -inf is the score of an impossible step
-            continue
         elif np.asarray(part).dtype.kind == "f" and not np.isfinite(part).all():
             raise ValueError(f"X or y contains NaN or infinity (in `{name}` of the packed data).")
 
