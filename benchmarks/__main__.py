@@ -1,5 +1,5 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [schedules] [rivals] [memory3gb]
+[parsing] [ranking] [sequence_files] [schedules] [rivals] [memory3gb]
 
 memory3gb runs only when it is named: it takes minutes, and 8 GB of disk in TMPDIR.
 """
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--gigabytes", type=float, default=3.0, help="of memory3gb")
     args = parser.parse_args()
 
-    from . import costs, linear, parsing, ranking, streaming
+    from . import costs, linear, parsing, ranking, sequence_files, streaming
 
     known = {
         "binary": lambda: linear.binary(args.repeats),
@@ -34,6 +34,7 @@ def main() -> int:
         "economy": costs.economy,
         "parsing": lambda: parsing.run(args.repeats),
         "ranking": ranking.run,
+        "sequence_files": lambda: sequence_files.run(args.repeats),
         "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),

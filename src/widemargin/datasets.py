@@ -37,9 +37,9 @@ class Dataset(NamedTuple):
     ----------
     name : str
         The name it was loaded by.
-    X_train, X_test : ndarray or csr_matrix of float64, shape (n_rows, n_features)
+    X_train, X_test : ndarray, csr_matrix of float64, shape (n_rows, n_features), or Sequences
         Sparse ones have int32 indices. `X_test` is None where there is no fixed test part.
-    y_train, y_test : ndarray of int64, shape (n_rows,)
+    y_train, y_test : ndarray of int64, shape (n_rows,), or lists of lists of str
     extra : dict
         What only this data set has.
     """
@@ -128,6 +128,14 @@ FOLDERS: dict[str, Folder] = {
         },
         {},
     ),
+    "conll2000": Folder(
+        "train.txt and test.txt of the CoNLL-2000 shared task (columns word, POS, chunk), gzip",
+        {
+            "train.txt.gz": "c36219269bf9debdcc281ca2dac3fbef596858d8d981d788697a3b6ece30360f",
+            "test.txt.gz": "aca2678bf0292bc6fa49addf93b2a5ee33ddf7c03ccff9f154d285e8ff4ef67e",
+        },
+        {},
+    ),
     "letters": Folder(
         "the OCR words as npz with pixels, labels, word_ptr and fold",
         {
@@ -165,6 +173,9 @@ def load_dataset(name: str, *, data_home: str | os.PathLike[str] | None = None) 
         - ``"mnist"``: dense in [0, 1], the digits.
         - ``"letters"``: dense 0/1 pixels of all letters, labels 0..25, no test part; extra:
           ``word_ptr`` (word i is rows word_ptr[i]:word_ptr[i + 1]), ``fold`` of each word.
+        - ``"conll2000"``: text chunking. X are `Sequences` of named features (words and POS in a
+          window of two), y lists of chunk tags; extra: ``words_train``, ``pos_train``,
+          ``words_test``, ``pos_test`` (lists of lists), ``train_path``, ``test_path``.
         - ``"mq2008"``: dense documents of 784 queries, relevances 0..2, no fixed test part; extra:
           ``qid`` of each row, its ``part`` 1..5 (S1 to S5), and ``folds``, five triples
           (train, validation, test) of parts: ((1, 2, 3), (4,), (5,)) and so on round.
@@ -348,6 +359,24 @@ def _load_letters(name: str, folder: Path) -> Dataset:
     return Dataset(name, X, y, None, None, extra)
 
 
+def _load_conll2000(name: str, folder: Path) -> Dataset:
+    from .streams import read_sequences
+
+    parts: list[Any] = []
+    extra: dict[str, Any] = {}
+    for part in ("train", "test"):
+        path = folder / f"{part}.txt.gz"
+        parts += read_sequences(path)
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            sentences = [text.split("\n") for text in file.read().strip().split("\n\n")]
+        cells = [[line.split() for line in sentence if line] for sentence in sentences]
+        extra[f"words_{part}"] = [[cell[0] for cell in sentence] for sentence in cells]
+        extra[f"pos_{part}"] = [[cell[1] for cell in sentence] for sentence in cells]
+        extra[f"{part}_path"] = str(path)
+    X_train, y_train, X_test, y_test = parts
+    return Dataset(name, X_train, y_train, X_test, y_test, extra)
+
+
 def _load_mq2008(name: str, folder: Path) -> Dataset:
     parts = [
         load_svmlight_file(str(folder / f"S{k}.txt.gz"), n_features=46, query_id=True)
@@ -376,5 +405,6 @@ _LOADERS: dict[str, tuple[str, Callable[[str, Path], Dataset]]] = {
     "usps01": ("usps", _load_usps),
     "mnist": ("mnist", _load_mnist),
     "letters": ("letters", _load_letters),
+    "conll2000": ("conll2000", _load_conll2000),
     "mq2008": ("mq2008", _load_mq2008),
 }

@@ -14,9 +14,9 @@ import numpy as np
 from ..persistence import load
 from ..replacing import replacing
 from ..streams import Prefetched
-from .errors import CommandError
+from .errors import CommandError, UsageError
 from .reading import Watched, check_output, model_options, naming, open_arrow, open_data
-from .scores import evaluated, inputs_of
+from .scores import evaluated, inputs_of, task_of
 from .words import certificate_words, label_text, plain_json, score_text
 
 
@@ -30,6 +30,10 @@ def load_model(path: str) -> Any:
 
 def data_of(args: Any, model: Any, **more: Any) -> Watched:
     """The data, read as that of the model was."""
+    if task_of(model) == "tag":
+        from .tagging import sequences_of
+
+        return sequences_of(args, model, args.data)
     options = model_options(args, model) | more
     ignores = getattr(args, "ignore_new_features", False)
     is_hashed = (options.get("hash_bits") or args.hash_bits) is not None
@@ -61,6 +65,11 @@ def predict(args: Any) -> int:
     model = load_model(args.model)
     if args.output:
         check_output(args.output, inputs=[args.model, *args.data])
+    if task_of(model) == "tag":
+        return predict_tags(args, model)
+    for name in ("kbest", "margins"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} is for models of train tag.")
     kind = {"labels": "lists" if args.unlabelled else args.labels}
     stream: Any = data_of(args, model, **kind)
     if stream.repeatable:
@@ -69,6 +78,17 @@ def predict(args: Any) -> int:
         for chunk in stream.chunks():
             X = inputs_of(model, chunk, args.ignore_new_features)
             write(prediction_lines(args, model, X))
+    return 0
+
+
+def predict_tags(args: Any, model: Any) -> int:
+    """`predict` with a model of `train tag`."""
+    from .tagging import tagged
+
+    stream = data_of(args, model)
+    with target(args.output) as write:
+        for text in tagged(args, model, stream):
+            write(text)
     return 0
 
 
@@ -109,8 +129,21 @@ def evaluate(args: Any) -> int:
     stream: Any = data_of(args, model)
     result = evaluated(model, Prefetched(stream), args.ignore_new_features)
     result |= {"model": args.model, "data": stream.name}
-    print(json.dumps(plain_json(result)) if args.json else score_text(result), flush=True)
+    print(json.dumps(plain_json(result)) if args.json else result_text(result), flush=True)
     return 0
+
+
+def result_text(result: dict[str, Any]) -> str:
+    """An evaluation for people."""
+    if result["task"] == "tag":
+        from .tagging import tag_text
+
+        return tag_text(result)
+    if result["task"] == "rank":
+        from .ranking import rank_text
+
+        return rank_text(result)
+    return score_text(result)
 
 
 def verify(args: Any) -> int:

@@ -19,6 +19,7 @@ SOLVERS = (
     "n_slack",
     "block_frank_wolfe",
 )
+FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")
 DATA = "files, a folder of files, or - for standard input"
 
 
@@ -85,7 +86,7 @@ def new_command(commands: Any, name: str, text: str, run: str) -> argparse.Argum
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """How data is read."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--format", choices=("auto", "svmlight", "arrow"), default="auto")
+    group.add_argument("--format", choices=FORMATS, default="auto", help="default: by the ending")
     base = group.add_mutually_exclusive_group()
     zero = "the first feature has the index 0 (default: found out when training)"
     base.add_argument("--zero-based", action="store_true", default=None, help=zero)
@@ -110,13 +111,17 @@ def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
 
 def add_train(commands: Any) -> None:
     parser = new_command(commands, "train", "learn a model from data", "train:train")
-    parser.add_argument("task", choices=("classify", "regress"))
+    parser.add_argument("task", choices=("classify", "regress", "tag", "rank"))
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="the file to write")
     group = parser.add_argument_group("model")
     group.add_argument("--C", type=number(float, 0, True), default=1.0, help="weight of the hinges")
-    loss = "zero_one; or a file: a JSON or CSV cost matrix, or a JSON map of child to parent"
-    group.add_argument("--loss", default="zero_one", help=loss)
+    loss = (
+        "classify: zero_one, or a file: a JSON or CSV cost matrix, or a JSON map of child to "
+        "parent; tag: hamming, mean_hamming, or a file; rank: roc_area, average_precision, "
+        "precision@K, ndcg@K"
+    )
+    group.add_argument("--loss", help=loss)
     group.add_argument("--classes", metavar="a,b,c", help="all classes (a pipe may need it)")
     group.add_argument("--class-weight", metavar="a=2,b=1", help="factors of C by class")
     group.add_argument("--epsilon", type=number(float, 0), help="errors that cost nothing: regress")
@@ -125,9 +130,16 @@ def add_train(commands: Any) -> None:
     columns = "number of features; a larger index is an error"
     group.add_argument("--features", type=number(int, 1), metavar="N", help=columns)
     group.add_argument("--feature-names", metavar="FILE", help="one name a line")
+    group = parser.add_argument_group("tagging")
+    cells = "file of CRF++ templates: which cells make features (default: a window of two)"
+    group.add_argument("--template", metavar="FILE", help=cells)
+    legal = "labels are bio or iobes: never predict an I without its B"
+    group.add_argument("--constraints", choices=("bio", "iobes"), help=legal)
+    group.add_argument("--tabs", action="store_true", help="one tab between cells, not spaces")
+    group.add_argument("--comment", metavar="TEXT", help="lines that begin so are left out")
     group = parser.add_argument_group("learning")
-    tol = "relative gap to reach (default 0.001)"
-    group.add_argument("--tol", type=number(float, 0, True), default=1e-3, help=tol)
+    tol = "relative gap to reach (default 0.001; 0.01 for tag)"
+    group.add_argument("--tol", type=number(float, 0, True), help=tol)
     many = 'passes at most, or "auto": until the gap is proven (default: auto; 1 for a pipe)'
     group.add_argument("--passes", type=passes, metavar="N", help=many)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
@@ -164,13 +176,17 @@ def add_predict(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output")
     parser.add_argument("--scores", action="store_true", help="decision values, not labels")
     parser.add_argument("--unlabelled", action="store_true", help="the lines have no labels")
+    many = number(int, 1)
+    parser.add_argument("--kbest", type=many, metavar="K", help="the K best taggings, with scores")
+    sure = "tagging: how much worse the next label would be, in a further column"
+    parser.add_argument("--margins", action="store_true", help=sure)
     new = "leave out features that the model does not know"
     parser.add_argument("--ignore-new-features", action="store_true", help=new)
     add_output(parser, json=False)
 
 
 def add_evaluate(commands: Any) -> None:
-    text = "error, mean loss and confusions of a model on data"
+    text = "how good a model is on data: errors, confusions, chunks, rankings"
     parser = add_applied(commands, "evaluate", text, "apply:evaluate")
     new = "leave out features that the model does not know"
     parser.add_argument("--ignore-new-features", action="store_true", help=new)

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from .apply import load_model
+from .scores import task_of
 from .words import (
+    EXAMPLES,
     aligned,
     certificate_words,
     clock,
+    headline,
     label_text,
     pass_words,
-    percent,
     plain_json,
     size,
     solver_words,
     stop_words,
 )
-
-TASKS = {"SVMClassifier": "classify", "SVMRegressor": "regress"}
 
 
 def info(args: Any) -> int:
@@ -40,7 +40,7 @@ def described(model: Any, top: int) -> dict[str, Any]:
     history, notes = model.history_, getattr(model, "training_", None) or {}
     certificate = asdict(model.certificate_)
     return {
-        "task": TASKS[type(model).__name__],
+        "task": task_of(model),
         "solver": solver_words(model.solver_),
         "parameters": parameters(model),
         "certificate": certificate | {"words": certificate_words(model.certificate_)},
@@ -88,20 +88,31 @@ def feature_name(model: Any, column: int) -> str:
 
 def largest_weights(model: Any, top: int) -> list[dict[str, Any]]:
     """For each output the weights that are largest in size."""
+    task = task_of(model)
+    if task == "tag":
+        from .tag_info import label_weights
+
+        return label_weights(model, top)
+    if task == "rank":
+        weights = chosen_weights(model, model.coef_, top)
+        return [{"class": None, "intercept": None, "weights": weights}]
     classes = getattr(model, "classes_", None)
     found = []
     for k, row in enumerate(model.coef_):
         name = None
         if classes is not None:
             name = label_text(classes[1] if len(classes) == 2 else classes[k])
-        chosen = np.argsort(-np.abs(row), kind="stable")[:top]
-        weights = [
-            {"feature": feature_name(model, int(j)), "weight": float(row[j])}
-            for j in chosen
-            if row[j]
-        ]
+        weights = chosen_weights(model, row, top)
         found.append({"class": name, "intercept": float(model.intercept_[k]), "weights": weights})
     return found
+
+
+def chosen_weights(model: Any, row: np.ndarray, top: int) -> list[dict[str, Any]]:
+    """The weights of an output that are largest in size."""
+    chosen = np.argsort(-np.abs(row), kind="stable")[:top]
+    return [
+        {"feature": feature_name(model, int(j)), "weight": float(row[j])} for j in chosen if row[j]
+    ]
 
 
 def info_text(model: Any, top: int) -> str:
@@ -125,7 +136,9 @@ def info_text(model: Any, top: int) -> str:
     for output in about["largest_weights"] if top else []:
         lines += ["", weights_title(output, len(classes))]
         table = [[entry["feature"], f"{entry['weight']:+.6g}"] for entry in output["weights"]]
-        lines.append(aligned([*table, ["intercept", f"{output['intercept']:+.6g}"]]))
+        if output["intercept"] is not None:
+            table.append(["intercept", f"{output['intercept']:+.6g}"])
+        lines.append(aligned(table or [["none", ""]]))
     return "\n".join(lines)
 
 
@@ -133,25 +146,28 @@ def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
     """What is known of the training."""
     rows, notes = [], about["training"]
     data = notes.get("data")
+    template = notes.get("reading", {}).get("template")
+    if template:
+        rows.append(["template", " ".join(template.split())])
     if about["examples"] is not None:
+        what = EXAMPLES.get(about["task"], "examples")
         name = f" of {data['name']}" if data else ""
         name += f" ({size(data['bytes'])})" if data and data["bytes"] else ""
-        rows.append(["trained on", f"{about['examples']:,} examples{name}"])
+        rows.append(["trained on", f"{about['examples']:,} {what}{name}"])
     effort = f"{pass_words(about['passes'])}, {clock(about['seconds'])}"
     rows.append(["effort", f"{effort}; {stop_words(model.stopped_by_)}"])
     if about["progressive_loss"] is not None:
         rows.append(["progressive", f"mean loss {about['progressive_loss']:.6g} before learning"])
     held = notes.get("evaluation")
     if held:
-        key = "error" if "error" in held else "mae"
-        value = percent(held[key]) if key == "error" else f"{held[key]:.6g}"
-        rows.append([held["on"], f"{key} {value} on {held['name']}"])
+        numbers = ", ".join(f"{name} {text}" for name, text, _ in headline(held))
+        rows.append([held["on"], f"{numbers} on {held['name']}"])
     return rows
 
 
 def weights_title(output: dict[str, Any], n_classes: int) -> str:
     """Over the weights of an output."""
     if output["class"] is None:
-        return "largest weights"
+        return output.get("title", "largest weights")
     rival = " against the other" if n_classes == 2 else ""
     return f"largest weights for class {output['class']}{rival}"

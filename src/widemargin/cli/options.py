@@ -11,20 +11,45 @@ from typing import Any
 
 import numpy as np
 
-from .. import SVMClassifier, SVMRegressor
+from .. import Ranker, SequenceTagger, SVMClassifier, SVMRegressor
 from ..losses import Taxonomy
+from ..streams.opening import SEQUENCES
 from .errors import CommandError, UsageError
 from .reading import check_output, whole_numbers
 
 STREAMING = ("streaming_dual", "out_of_core")
+#: Losses where --loss says nothing.
+LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
+SEQUENCE_LOSSES = ("hamming", "mean_hamming")
+ROWS = ("classify", "regress", "rank")
+#: Options of some tasks only.
+TASKS_OF = {
+    "classes": ("classify", "tag"),
+    "class_weight": ("classify",),
+    "epsilon": ("regress",),
+    "loss": ("classify", "tag", "rank"),
+    "no_intercept": ("classify", "regress"),
+    "intercept_scaling": ("classify", "regress"),
+    "template": ("tag",),
+    "constraints": ("tag",),
+    "tabs": ("tag",),
+    "comment": ("tag",),
+    "features": ROWS,
+    "feature_names": ROWS,
+    "hash_bits": ROWS,
+    "zero_based": ROWS,
+    "skip_bad_lines": ROWS,
+    "bad_lines": ROWS,
+}
 #: What may be in a folder of checkpoints; nothing else is ever removed.
 CHECKPOINT_FILE = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 
 
 def check_paths(args: Any) -> None:
     """Everything that can be known to go wrong before data is read."""
-    loss = None if args.loss == "zero_one" else args.loss
-    used = [*args.data, *(args.validation or ()), args.feature_names, loss]
+    check_task(args)
+    loss = None if args.loss == LOSSES.get(args.task) else args.loss
+    used = [*args.data, *(args.validation or ()), args.feature_names, args.template, loss]
     check_output(args.output, inputs=used)
     used.append(args.output)
     if args.report is not None:
@@ -35,14 +60,6 @@ def check_paths(args: Any) -> None:
         check_output(args.bad_lines, "file for bad lines", used)
     if args.resume and not args.checkpoint:
         raise UsageError("--resume needs --checkpoint PATH, the folder to go on from.")
-    if args.task == "regress":
-        for name in ("classes", "class_weight"):
-            if getattr(args, name):
-                raise UsageError(f"--{name.replace('_', '-')} is for train classify.")
-        if args.loss != "zero_one":
-            raise UsageError("--loss is for train classify.")
-    elif args.epsilon is not None:
-        raise UsageError("--epsilon is for train regress.")
     if args.checkpoint and args.solver not in ("auto", *STREAMING):
         raise UsageError(
             f"--solver {args.solver} keeps everything in memory and makes no checkpoints; use "
@@ -50,6 +67,34 @@ def check_paths(args: Any) -> None:
         )
     if args.checkpoint:
         check_checkpoint(args.checkpoint, args.resume)
+
+
+def check_task(args: Any) -> None:
+    """Options that mean nothing to the task are refused; its loss gets its default."""
+    for name, tasks in TASKS_OF.items():
+        is_given = getattr(args, name) not in (None, False)
+        if name == "intercept_scaling":
+            is_given = args.intercept_scaling != 1.0
+        if is_given and args.task not in tasks:
+            words = " and ".join(", ".join(tasks).rsplit(", ", 1))
+            raise UsageError(f"--{name.replace('_', '-')} is for train {words}.")
+    if args.task in LOSSES and args.loss is None:
+        args.loss = LOSSES[args.task]
+    if args.tol is None:
+        args.tol = 1e-2 if args.task == "tag" else 1e-3
+    is_tagging, is_sequence = args.task == "tag", args.format in SEQUENCES
+    if is_tagging and args.format not in ("auto", *SEQUENCES):
+        raise UsageError(f"--format {args.format} is not of sequences: {', '.join(SEQUENCES)} are.")
+    if is_sequence and not is_tagging:
+        raise UsageError(f"--format {args.format} is for train tag.")
+    if args.format in ("crfsuite", "svm_hmm"):
+        for name in ("template", "tabs", "comment"):
+            if getattr(args, name):
+                raise UsageError(f"--{name} is for --format conll.")
+    if args.solver == "out_of_core" and args.task in ("tag", "rank"):
+        raise UsageError(f"--solver out_of_core is for rows; train {args.task} has streaming_dual.")
+    if args.checkpoint and args.task in ("tag", "rank"):
+        raise UsageError(f"--checkpoint is for rows; train {args.task} makes none.")
 
 
 def check_checkpoint(folder: str, resume: bool) -> None:
@@ -77,12 +122,15 @@ def remove_checkpoint(folder: str | None) -> None:
 
 def new_model(args: Any) -> Any:
     """The estimator of the options; its solver is set by `fit`."""
-    common = {
-        "C": args.C,
-        "tol": args.tol,
+    common: dict[str, Any] = {"C": args.C, "tol": args.tol, "random_state": args.seed}
+    if args.task == "rank":
+        return Ranker(loss=args.loss, **common)
+    if args.task == "tag":
+        loss = args.loss if args.loss in SEQUENCE_LOSSES else parse_loss(args.loss)
+        return SequenceTagger(loss=loss, constraints=args.constraints, **common)
+    common |= {
         "fit_intercept": not args.no_intercept,
         "intercept_scaling": args.intercept_scaling,
-        "random_state": args.seed,
     }
     if args.task == "regress":
         return SVMRegressor(epsilon=args.epsilon or 0.0, **common)
@@ -105,6 +153,8 @@ def parse_classes(args: Any) -> np.ndarray | None:
     texts = [text.strip() for text in args.classes.split(",")]
     if len(set(texts)) < max(2, len(texts)) or "" in texts:
         raise UsageError(f"--classes is {args.classes!r}; two or more different labels are needed.")
+    if args.task == "tag":
+        return np.array(texts)
     labels = [as_label(text) for text in texts]
     if args.labels == "text" or any(isinstance(label, str) for label in labels):
         args.labels = "text"

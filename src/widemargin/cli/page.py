@@ -17,13 +17,17 @@ from .apply import load_model
 from .charts import Series, chart
 from .errors import CommandError
 from .info import described, parameters
+from .ranking import rank_rows
 from .reading import check_output, naming
 from .report import Report
+from .tagging import TYPE_HEAD, type_rows, unknown_words
 from .words import (
+    EXAMPLES,
     MOST_CLASSES,
     certificate_words,
     clock,
     confusions,
+    headline,
     label_text,
     percent,
     size,
@@ -47,6 +51,7 @@ class Story:
     fingerprint: str | None
     about: dict[str, Any]  # the rest of the facts
     notes: dict[str, Any]
+    unit: str = "examples"
 
 
 def report(args: Any) -> int:
@@ -74,6 +79,9 @@ def story_of_model(model: Any, name: str) -> Story:
     facts = {"features": f"{about['features']:,}"}
     if classes:
         facts["classes"] = ", ".join(classes[:50]) + (", ..." if len(classes) > 50 else "")
+    reading = about["training"].get("reading", {})
+    if reading.get("template"):
+        facts["template"] = " ".join(reading["template"].split())
     return Story(
         f"{os.path.basename(name)}: {about['task']}",
         model.certificate_,
@@ -87,6 +95,7 @@ def story_of_model(model: Any, name: str) -> Story:
         about["fingerprint"],
         facts,
         about["training"],
+        EXAMPLES.get(about["task"], "examples"),
     )
 
 
@@ -170,7 +179,7 @@ def add_tiles(page: Report, story: Story) -> None:
         ("dual", "lower bound of any objective", f"{certificate.dual:.6g}", certificate.dual),
     ]
     if story.examples is not None:
-        numbers.append(("examples", "examples", f"{story.examples:,}", story.examples))
+        numbers.append(("examples", story.unit, f"{story.examples:,}", story.examples))
     for name, label, text in (
         ("passes", "passes", "{:.4g}"),
         ("seconds", "of learning", ""),
@@ -182,9 +191,8 @@ def add_tiles(page: Report, story: Story) -> None:
         numbers.append(("progressive_loss", "mean loss before learning", f"{loss:.4g}", loss))
     result = story.notes.get("evaluation")
     if result:
-        key = "error" if "error" in result else "mae"
-        text = percent(result[key]) if key == "error" else f"{result[key]:.4g}"
-        numbers.append((key, f"{result['on']} {key}", text, result[key]))
+        for name, text, value in headline(result):
+            numbers.append((name, f"{result['on']} {name}", text, value))
     page.tiles(
         {label: text for _, label, text, _ in numbers},
         {label: (name, value) for name, label, _, value in numbers},
@@ -267,6 +275,13 @@ def add_stream(page: Report, story: Story) -> None:
 def add_evaluation(page: Report, result: dict[str, Any]) -> None:
     """Error and confusions."""
     page.section(f"On {result['on']} data")
+    if result["task"] == "tag":
+        add_chunks(page, result)
+        return
+    if result["task"] == "rank":
+        page.text(f"{result['name']}; {result['skipped_queries']:,} queries were left out.")
+        page.facts(dict(rank_rows(result)))
+        return
     n = f"{result['examples']:,} examples of {result['name']}"
     if result["task"] == "regress":
         names = ("mae", "rmse", "mean_loss", "r2")
@@ -288,6 +303,24 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
         shares = ["-" if share is None else percent(share) for share in known]
         rows.append([label_text(row["class"]), *shares, f"{row['support']:,}"])
     page.table(("class", "precision", "recall", "F1", "support"), rows)
+
+
+def add_chunks(page: Report, result: dict[str, Any]) -> None:
+    """Token errors, chunks by type, confusions."""
+    page.text(
+        f"{result['examples']:,} sequences of {result['name']} with {result['tokens']:,} tokens: "
+        f"token error {percent(result['error'])}, whole sequences right "
+        f"{percent(result['whole_sequences'])}."
+    )
+    if result["unknown_labels"]:
+        page.text(unknown_words(result))
+    if result["per_type"]:
+        page.text("Chunks, counted as conlleval does:")
+        page.table(TYPE_HEAD, type_rows(result))
+    if result["confusions"]:
+        page.text("The most frequent confusions:")
+        rows = [[row["true"], row["predicted"], str(row["count"])] for row in result["confusions"]]
+        page.table(("true", "predicted", "count"), rows)
 
 
 def add_facts(page: Report, story: Story) -> None:

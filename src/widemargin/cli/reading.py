@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ..estimators.classifier import class_numbers
 from ..streams import Chunk, Prefetched, Stream, StreamError, open_stream
-from ..streams.opening import ARROW_ENDINGS, first_name
+from ..streams.opening import ARROW_ENDINGS, SEQUENCES, first_name
 from .errors import NEEDS_ARROW, CommandError, UsageError
 
 MEGABYTE = 2**20
@@ -98,6 +98,11 @@ class Watched:
         """Whether the first feature had the index 0, once the stream was read."""
         return getattr(self.stream, "is_zero_based", None)
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the data was read, as JSON for the notes of a model."""
+        return {"zero_based": self.is_zero_based, "hash_bits": self.options.get("hash_bits")}
+
     def label_values(self) -> np.ndarray:
         """All labels of a stream that can be read again."""
         values = getattr(self.stream, "label_values", None)
@@ -118,17 +123,24 @@ def is_plain(file: str) -> bool:
 
 def open_data(args: Any, paths: list[str], **known: Any) -> Watched:
     """The stream of some paths; `known` is what a model says about its data."""
+    if args.format in SEQUENCES:
+        raise UsageError(f"--format {args.format} is for train tag and its models.")
     options = reading_options(args) | known
+    source = checked_source(paths)
+    if is_arrow(args.format, paths):
+        return Watched(open_arrow(args, source), {})
+    return Watched(open_stream(source, format="svmlight", **options), options)
+
+
+def checked_source(paths: list[str]) -> Any:
+    """A path, or several that all exist."""
     is_file = [path for path in paths if path != "-"]
     if len(is_file) < len(paths) and len(paths) > 1:
         raise UsageError("standard input (-) must be the only data.")
     for path in is_file:
         if not os.path.exists(path):
             raise CommandError(f"{path}: there is no such file or folder")
-    source = paths[0] if len(paths) == 1 else paths
-    if is_arrow(args.format, paths):
-        return Watched(open_arrow(args, source), {})
-    return Watched(open_stream(source, format="svmlight", **options), options)
+    return paths[0] if len(paths) == 1 else paths
 
 
 def is_arrow(format: str, paths: list[str]) -> bool:
@@ -179,8 +191,9 @@ class Loaded:
     """All examples in memory."""
 
     X: Any
-    y: np.ndarray
-    weight: np.ndarray | None
+    y: Any
+    weight: np.ndarray | None = None
+    qid: np.ndarray | None = None
 
 
 def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Loaded | None:
@@ -208,7 +221,9 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
         weight = np.concatenate(
             [np.ones(part.size) if part.weight is None else part.weight for part in parts]
         )
-    return Loaded(X, whole_numbers(np.concatenate([part.y for part in parts])), weight)
+    queries = [part.qid for part in parts if part.qid is not None]
+    qid = np.concatenate(queries) if len(queries) == len(parts) else None
+    return Loaded(X, whole_numbers(np.concatenate([part.y for part in parts])), weight, qid)
 
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:

@@ -9,6 +9,23 @@ import scipy.sparse as sp
 
 from ..estimators.classifier import class_numbers
 from ..streams import Chunk, StreamError
+from .errors import CommandError
+
+#: What the command line calls the estimators.
+TASKS = {
+    "SVMClassifier": "classify",
+    "SVMRegressor": "regress",
+    "SequenceTagger": "tag",
+    "Ranker": "rank",
+}
+
+
+def task_of(model: Any) -> str:
+    """The task of a model, or an error in words."""
+    name = type(model).__name__
+    if name not in TASKS:
+        raise CommandError(f"a {name} is for Python; the command line knows {', '.join(TASKS)}")
+    return TASKS[name]
 
 
 def inputs_of(model: Any, chunk: Chunk, ignore_new: bool = False) -> Any:
@@ -122,10 +139,22 @@ class ErrorScores:
         }
 
 
+def scores_of(task: str) -> Any:
+    """What counts how good a model of a task is."""
+    if task == "tag":
+        from .tagging import TagScores
+
+        return TagScores
+    if task == "rank":
+        from .ranking import RankScores
+
+        return RankScores
+    return ClassScores if task == "classify" else ErrorScores
+
+
 def evaluated(model: Any, stream: Any, ignore_new: bool = False) -> dict[str, Any]:
     """The scores of a model on a stream, in one pass."""
-    kind = ClassScores if hasattr(model, "classes_") else ErrorScores
-    scores: Any = kind(model, ignore_new)
+    scores = scores_of(task_of(model))(model, ignore_new)
     for chunk in stream.chunks():
         if chunk.y is None:
             raise StreamError(f"{chunk.source}: there are no labels to compare with")

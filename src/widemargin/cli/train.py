@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__
+from .. import Ranker, __version__
 from ..checkpoint import FILE
 from ..solvers import NAMES, OutOfCore, StreamingDual
 from ..stopping import Callback
 from ..stream_run import hinges_of
-from ..streams import ArrayStream
+from ..streams import ArrayStream, StreamError
 from ..streams.blocks import DiskFull
 from ..streams.fingerprint import Fingerprint
 from .errors import CommandError, UsageError
@@ -42,12 +42,14 @@ from .reading import (
     whole_numbers,
 )
 from .scores import evaluated
+from .tagging import load_sequences, open_sequences, sequences_of
 from .words import (
+    EXAMPLES,
     certificate_line,
     clock,
+    headline,
     label_text,
     pass_words,
-    percent,
     plain_json,
     solver_words,
 )
@@ -73,8 +75,8 @@ def train(args: Any) -> int:
     """The command."""
     check_paths(args)
     names, classes = feature_names(args), parse_classes(args)
-    stream = open_data(args, args.data, **({"n_features": args.features} if args.features else {}))
-    held_out = [open_data(args, [path]) for path in args.validation or ()]
+    stream = open_training(args)
+    held_out = [open_held_out(args, path) for path in args.validation or ()]
     model, plan = new_model(args), make_plan(args, stream)
     say(args, f"{plan.solver}: {plan.reason}")
     watcher = Watcher(stream, args.json, args.quiet)
@@ -99,6 +101,21 @@ def train(args: Any) -> int:
     write_report(args, model)
     tell(args, model, stream, interrupted)
     return 130 if interrupted else 0
+
+
+def open_training(args: Any) -> Watched:
+    """The data to learn from."""
+    if args.task == "tag":
+        return open_sequences(args, args.data)
+    known: dict[str, Any] = {"n_features": args.features} if args.features else {}
+    if args.task == "rank":
+        known["labels"] = "number"
+    return open_data(args, args.data, **known)
+
+
+def open_held_out(args: Any, path: str) -> Watched:
+    """Held-out data; opened early, so that a wrong path is told before any work."""
+    return open_sequences(args, [path]) if args.task == "tag" else open_data(args, [path])
 
 
 def save(model: Any, path: str) -> None:
@@ -128,6 +145,10 @@ def make_plan(args: Any, stream: Watched) -> Plan:
     if passes is not None:
         return Plan("streaming_dual", passes, f"passes over the data are limited to {passes}")
     needed = f"about {max(1, round(stream.memory)):,} MB in memory"
+    if args.task in ("tag", "rank"):
+        if stream.memory > args.memory:
+            return Plan("streaming_dual", None, f"{needed}, more than --memory {args.memory:g}")
+        return Plan("auto", None, f"all data is loaded, {needed}")
     if stream.memory > args.memory:
         return Plan("out_of_core", None, f"{needed}, more than --memory {args.memory:g}")
     if args.checkpoint:
@@ -160,27 +181,28 @@ def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watche
     """Learn as planned, or out of core if the data turns out to be too large."""
     if not plan.is_streaming:
         limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
-        loaded = load_rows(stream, limit, classes)
+        is_tag = args.task == "tag"
+        loaded = load_sequences(stream, limit) if is_tag else load_rows(stream, limit, classes)
         if loaded is not None:
             fit_loaded(args, model, loaded, classes, plan, watcher)
             return
-        plan = Plan("out_of_core", None, f"the data takes more than --memory {args.memory:g}")
+        solver = "streaming_dual" if args.task in ("tag", "rank") else "out_of_core"
+        plan = Plan(solver, None, f"the data takes more than --memory {args.memory:g}")
         say(args, f"{plan.solver}: {plan.reason}")
-    if classes is None and args.task == "classify" and not stream.repeatable:
+    if classes is None and args.task in ("classify", "tag") and not stream.repeatable:
         classes = first_classes(args, stream)
     model.solver = new_solver(args, plan)
+    options = {"passes": plan.passes, "verify": args.verify, "on_progress": watcher}
+    if args.task != "rank":
+        options |= {
+            "classes": classes,
+            "checkpoint": args.checkpoint,
+            "resume": args.resume,
+            "checkpoint_seconds": args.checkpoint_seconds,
+            "keep_checkpoint": True,
+        }
     try:
-        model.fit_stream(
-            stream,
-            passes=plan.passes,
-            verify=args.verify,
-            classes=classes,
-            checkpoint=args.checkpoint,
-            resume=args.resume,
-            checkpoint_seconds=args.checkpoint_seconds,
-            keep_checkpoint=True,
-            on_progress=watcher,
-        )
+        model.fit_stream(stream, **options)
     except OSError as error:
         raise explained(args, error) from None
 
@@ -211,14 +233,17 @@ def has_state(folder: str) -> bool:
 def first_classes(args: Any, stream: Watched) -> np.ndarray:
     """The classes among the first rows of a pipe."""
     chunks = stream.peek()
-    labels = [np.unique(chunk.y) for chunk in chunks]
-    if not labels:
+    if not chunks:
         raise CommandError(f"{stream.name}: there are no examples")
-    classes = whole_numbers(np.unique(np.concatenate(labels)))
+    if args.task == "tag":
+        classes = np.array(sorted({tag for chunk in chunks for tags in chunk.y for tag in tags}))
+    else:
+        classes = whole_numbers(np.unique(np.concatenate([np.unique(c.y) for c in chunks])))
     names = ", ".join(label_text(label) for label in classes[:10])
     more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
     rows = sum(chunk.size for chunk in chunks)
-    say(args, f"classes of the first {rows:,} rows: {names}{more}; --classes tells of others")
+    what = EXAMPLES.get(args.task, "rows")
+    say(args, f"classes of the first {rows:,} {what}: {names}{more}; --classes tells of others")
     return classes
 
 
@@ -242,17 +267,34 @@ def fit_loaded(
             return
     model.solver = plan.solver if plan.solver == "auto" else NAMES[plan.solver]()
     model.stop = Callback(watcher)
-    model.fit(X, y, sample_weight=weight)
+    if args.task == "rank":
+        if loaded.qid is None:
+            say(args, "the rows have no qid: all of them are one list")
+        model.fit(X, y, qid=loaded.qid, sample_weight=weight)
+    else:
+        model.fit(X, y, sample_weight=weight)
     model.stop = None
     model.fingerprint_ = fingerprint(model, loaded)
-    model.n_examples_seen_ = len(y)
+    model.n_examples_seen_ = n_examples(model, loaded)
 
 
-def fingerprint(model: Any, loaded: Loaded) -> Fingerprint:
+def n_examples(model: Any, loaded: Loaded) -> int:
+    """Examples that were learnt from: rows, sequences or queries."""
+    if isinstance(model, Ranker):
+        n_queries = 1 if loaded.qid is None else len(np.unique(loaded.qid))
+        return n_queries - model.n_skipped_queries_
+    return len(loaded.y)
+
+
+def fingerprint(model: Any, loaded: Loaded) -> Fingerprint | None:
     """Of the data of a batch fit, so that `verify` can tell it from other data."""
-    rows = ArrayStream(loaded.X, loaded.y, weight=loaded.weight)
+    rows: Any = ArrayStream(loaded.X, loaded.y, weight=loaded.weight, qid=loaded.qid)
     model._columns, model._is_fixed = int(model.n_features_in_), True
-    return hinges_of(rows, model._oracle_of, model._flat_weights())[1]
+    try:
+        rows = model._by_query(rows) if isinstance(model, Ranker) else rows
+        return hinges_of(rows, model._oracle_of, model._flat_weights())[1]
+    except StreamError:  # a stream of queries asks for more than `fit`: they stand together
+        return None
 
 
 # ------------------------------------------------------------------ afterwards
@@ -273,10 +315,7 @@ def notes(stream: Watched, seconds: float) -> dict[str, Any]:
             "bytes": stream.n_bytes,
             "bad_lines": getattr(stream.stream, "n_bad_lines", 0),
         },
-        "reading": {
-            "zero_based": stream.is_zero_based,
-            "hash_bits": stream.options.get("hash_bits"),
-        },
+        "reading": stream.reading,
         "seconds": seconds,
         "versions": versions,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -285,12 +324,14 @@ def notes(stream: Watched, seconds: float) -> dict[str, Any]:
 
 def add_evaluation(args: Any, model: Any, stream: Watched, held_out: list[Watched]) -> None:
     """The error on held-out data; for a report without it, on the training data."""
-    if held_out:
+    source: Watched
+    if held_out and args.task == "tag":
+        source, kind = sequences_of(args, model, args.validation), "validation"
+    elif held_out:
         options = model_options(args, model) | {"bad_lines_path": None}
         if not args.hash_bits:
             options["n_features"] = int(model.n_features_in_)
-        source = open_data(args, args.validation, **options)
-        kind = "validation"
+        source, kind = open_data(args, args.validation, **options), "validation"
     elif args.report and stream.repeatable:
         source, kind = stream, "training"
     else:
@@ -323,16 +364,17 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
         say(args, f"interrupted; the model so far is in {args.output}.{on}")
     rows, seconds = model.n_examples_seen_, model.training_["seconds"]
     width = f"{model.n_features_in_:,} features"
-    say(args, f"{args.output}: {solver_words(model.solver_)}, {rows:,} examples, {width}")
+    what = EXAMPLES.get(args.task, "examples")
+    say(args, f"{args.output}: {solver_words(model.solver_)}, {rows:,} {what}, {width}")
+    if args.task == "rank" and model.n_skipped_queries_:
+        say(args, f"{model.n_skipped_queries_:,} queries without documents to compare: left out")
     say(args, certificate_line(model.certificate_))
     words = [clock(seconds), pass_words(model.history_.last("passes"))]
     if getattr(model, "progressive_loss_", None) is not None:
         words.append(f"progressive loss {model.progressive_loss_:.4g}")
     evaluation = model.training_.get("evaluation")
     if evaluation:
-        name = "error" if "error" in evaluation else "mae"
-        value = percent(evaluation["error"]) if name == "error" else f"{evaluation['mae']:.6g}"
-        words.append(f"{evaluation['on']} {name} {value}")
+        words += [f"{evaluation['on']} {name} {text}" for name, text, _ in headline(evaluation)]
     say(args, ", ".join(words))
     if args.report:
         say(args, f"report in {args.report}")

@@ -9,6 +9,8 @@ from typing import Any
 SCOPES = {"data": "over all data", "cache": "over the kept examples only", "estimate": "estimated"}
 #: Tables with more classes show the most frequent confusions instead.
 MOST_CLASSES = 20
+#: What examples are called, where not so.
+EXAMPLES = {"tag": "sequences", "rank": "queries"}
 
 
 def percent(value: float) -> str:
@@ -156,6 +158,26 @@ def confusions(result: dict[str, Any], most: int = 20) -> list[list[str]]:
     ]
     found.sort(key=lambda item: -item[0])
     return [[true, predicted, str(count)] for count, true, predicted in found[:most]]
+
+
+def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
+    """The numbers of an evaluation that count most: (name, text, value).
+
+    Examples
+    --------
+    >>> headline({"task": "classify", "error": 0.125})
+    [('error', '12.5 %', 0.125)]
+    """
+    if result["task"] == "regress":
+        return [("mae", f"{result['mae']:.6g}", result["mae"])]
+    if result["task"] == "rank":
+        chosen = ("mean_loss", "ndcg@10", "map")
+        known = [(key, float("nan") if result[key] is None else result[key]) for key in chosen]
+        return [(key, f"{value:.6g}", value) for key, value in known]
+    found = [("error", percent(result["error"]), result["error"])]
+    if result["task"] == "tag" and result["per_type"]:
+        found.append(("f1", f"{100 * result['f1']:.2f} %", result["f1"]))
+    return found
 
 
 def score_text(result: dict[str, Any]) -> str:

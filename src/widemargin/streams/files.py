@@ -8,7 +8,7 @@ import select
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,11 @@ def name_of(source: Any) -> str:
     """How messages call a path or an open file."""
     name = source if isinstance(source, str) else getattr(source, "name", None)
     return "<stdin>" if name == "-" else (name if isinstance(name, str) else "<pipe>")
+
+
+def last_line(buffer: bytearray, begin: int, end: int) -> int:
+    """Behind the last newline of buffer[begin:end]; 0 if there is none."""
+    return buffer.rfind(b"\n", begin, end) + 1
 
 
 class Source:
@@ -161,16 +166,22 @@ class Source:
                 if not self._ahead:
                     raise BrokenText("the gzip data ends early; the file is cut off")
 
-    def blocks(self, size: int) -> Iterator[tuple[np.ndarray, int]]:
+    def blocks(
+        self, size: int, cut_behind: Callable[[bytearray, int, int], int] | None = None
+    ) -> Iterator[tuple[np.ndarray, int]]:
         """Whole lines: an array that the next block overwrites, and how much of it is text.
+
+        `cut_behind(buffer, begin, end)` finds the last place up to `end` where a block may end, 0
+        for none; up to `begin` there is none. By default that is behind a newline.
 
         A block of a regular file is what `size` bytes hold of whole lines; a longer line doubles
         them. It depends on nothing but where it begins. A block of a pipe is what has arrived.
         Behind a last line without a newline there is one in the array.
         """
+        cut_behind = cut_behind or last_line
         buffer, filled, is_end = bytearray(size + PADDING), 0, False
         while not is_end:
-            target, searched, cut = size, filled, 0  # what was left over has no newline
+            target, searched, cut = size, filled, 0  # what was left over cannot be cut
             while not cut and not is_end:
                 while target <= filled:
                     if target >= LONGEST_LINE:
@@ -180,7 +191,7 @@ class Source:
                     buffer = buffer[:filled] + bytearray(target + PADDING - filled)
                 while filled < target and not is_end:
                     filled, is_end = self._more(buffer, filled, target)
-                    cut = buffer.rfind(b"\n", searched, filled) + 1 or cut
+                    cut = cut_behind(buffer, searched, filled) or cut
                     searched = filled
                     if cut and not self.is_regular and not self._is_waiting():
                         break

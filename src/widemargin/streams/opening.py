@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
+from importlib import import_module
 from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from .chunk import Stream, StreamError
 from .svmlight import SvmlightStream
@@ -12,26 +17,102 @@ from .svmlight import SvmlightStream
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows")
 
 
+#: Bytes per chunk where all of them are kept anyway.
+WHOLE_BYTES = 1 << 25
+#: Formats of sequences, by name: module and class.
+SEQUENCES = {
+    "conll": ("columns", "ColumnStream"),
+    "crfsuite": ("crfsuite", "CrfsuiteStream"),
+    "svm_hmm": ("svm_hmm", "SvmHmmStream"),
+}
+
+
 def open_stream(paths: Any, *, format: str = "auto", **options: Any) -> Stream:
     """A stream of examples from files, a folder or "-" (standard input).
 
     Parameters
     ----------
     paths : path, list of paths, or "-"
-    format : "auto", "svmlight" or "arrow"
-        "auto" goes by the ending of the (first) name.
+    format : "auto", "svmlight", "arrow", "conll", "crfsuite" or "svm_hmm"
+        "auto" goes by the ending of the (first) name and finds the first two; the others, whose
+        examples are sequences, must be named.
     **options
-        Those of `SvmlightStream` or `ArrowStream`.
+        Those of `SvmlightStream`, `ArrowStream`, `ColumnStream`, `CrfsuiteStream` or
+        `SvmHmmStream`.
     """
-    if format not in ("auto", "svmlight", "arrow"):
-        raise ValueError(f"format is {format!r}; 'auto', 'svmlight' or 'arrow' is needed.")
+    if format not in ("auto", "svmlight", "arrow", *SEQUENCES):
+        known = ", ".join(map(repr, ("auto", "svmlight", "arrow", *SEQUENCES)))
+        raise ValueError(f"format is {format!r}; one of {known} is needed.")
     if format == "auto":
         format = "arrow" if first_name(paths).endswith(ARROW_ENDINGS) else "svmlight"
     if format == "svmlight":
         return SvmlightStream(paths, **options)
-    from .arrow import ArrowStream
+    module, kind = SEQUENCES.get(format, ("arrow", "ArrowStream"))
+    return getattr(import_module(f".{module}", __package__), kind)(paths, **options)
 
-    return ArrowStream(paths, **options)
+
+def read_sequences(paths: Any, *, format: str = "conll", **options: Any) -> tuple[Any, Any]:
+    """All sequences of some files: (X, y).
+
+    Parameters
+    ----------
+    paths : path, list of paths, or "-"
+    format : "conll", "crfsuite" or "svm_hmm"
+    **options
+        Those of `ColumnStream`, `CrfsuiteStream` or `SvmHmmStream`.
+
+    Returns
+    -------
+    X : Sequences
+        With the names of its features.
+    y : list of lists of str, or None
+        Labels, where there are any.
+
+    Examples
+    --------
+    >>> import io
+    >>> X, y = read_sequences(io.BytesIO(b"He PRP B-NP\\nis VBZ B-VP\\n"))
+    >>> len(X), y
+    (1, [['B-NP', 'B-VP']])
+    """
+    if format not in SEQUENCES:
+        raise ValueError(f"format is {format!r}; one of {', '.join(map(repr, SEQUENCES))}.")
+    options.setdefault("chunk_bytes", WHOLE_BYTES)  # few chunks have few names in common
+    chunks = list(open_stream(paths, format=format, **options).chunks())
+    if any(chunk.weight is not None for chunk in chunks):
+        warnings.warn("The weights of sequences are left out.", UserWarning, stacklevel=2)
+    has_labels = all(chunk.y is not None for chunk in chunks)
+    y = [labels for chunk in chunks for labels in chunk.y] if has_labels else None
+    return joined([chunk.X for chunk in chunks]), y
+
+
+def joined(parts: list[Any]) -> Any:
+    """Sequences of several chunks as one, their features by name."""
+    if len(parts) == 1:
+        return parts[0]
+    from ..sequences import Sequences
+
+    rows, names = stacked([(part.rows, part.names) for part in parts])
+    edges, edge_names = None, None
+    if parts[0].edges is not None:
+        edges, edge_names = stacked([(part.edges, part.edge_names) for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Sequences(rows, np.append(0, np.cumsum(lengths)), names, None, edges, edge_names)
+
+
+def stacked(parts: list[tuple[sp.csr_matrix, list[str]]]) -> tuple[sp.csr_matrix, list[str]]:
+    """Rows with named columns, one matrix below the other."""
+    number: dict[str, int] = {}
+    indices = []
+    for rows, names in parts:
+        column = [number.setdefault(name, len(number)) for name in names]
+        indices.append(np.array(column, np.int32)[rows.indices])
+    counts = np.concatenate([np.diff(rows.indptr) for rows, _ in parts])
+    values = np.concatenate([rows.data for rows, _ in parts])
+    arrays = values, np.concatenate(indices), np.append(0, np.cumsum(counts))
+    whole = sp.csr_matrix(arrays, shape=(counts.size, len(number)))
+    whole.sort_indices()
+    return whole, list(number)
 
 
 def first_name(paths: Any) -> str:

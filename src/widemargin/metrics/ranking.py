@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .compile import kernel
+from ..compile import kernel
 
 __all__ = ["average_precision", "letor_ndcg_at", "ndcg_at", "precision_at", "roc_area"]
 
