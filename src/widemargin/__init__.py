@@ -18,13 +18,21 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
-    from .estimators import StructuredSVM, SVMClassifier, SVMRegressor
+    from .estimators import (
+        LatentStructuredSVM,
+        LatentSVM,
+        StructuredSVM,
+        SVMClassifier,
+        SVMRegressor,
+    )
     from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
     from .stopping import Gap, OracleCalls, Passes, Seconds, Validation
 
 _HOMES = {
+    "LatentSVM": "estimators",
+    "LatentStructuredSVM": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
     "StructuredSVM": "estimators",
@@ -57,6 +65,8 @@ __all__ = [
     "Certificate",
     "ConvergenceDisplay",
     "Gap",
+    "LatentSVM",
+    "LatentStructuredSVM",
     "OracleCalls",
     "Passes",
     "Plane",

@@ -1,7 +1,14 @@
 """One task a file, scikit-learn conventions."""
 
 from .classifier import SVMClassifier
+from .latent import LatentStructuredSVM, LatentSVM
 from .regressor import SVMRegressor
 from .structured import StructuredSVM
 
-__all__ = ["SVMClassifier", "SVMRegressor", "StructuredSVM"]
+__all__ = [
+    "LatentSVM",
+    "LatentStructuredSVM",
+    "SVMClassifier",
+    "SVMRegressor",
+    "StructuredSVM",
+]
