@@ -1,5 +1,5 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [schedules] [rivals] [memory3gb]
+[parsing] [schedules] [rivals] [memory3gb] [latent] [threads]
 
 memory3gb runs only when it is named: it takes minutes, and 8 GB of disk in TMPDIR.
 """
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--gigabytes", type=float, default=3.0, help="of memory3gb")
     args = parser.parse_args()
 
-    from . import costs, linear, parsing, streaming
+    from . import costs, latent, linear, parsing, streaming
 
     known = {
         "binary": lambda: linear.binary(args.repeats),
@@ -35,6 +35,8 @@ def main() -> int:
         "parsing": lambda: parsing.run(args.repeats),
         "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
+        "latent": latent.latent,
+        "threads": latent.threads,
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
     unknown = [name for name in args.names if name not in known]
