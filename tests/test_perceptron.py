@@ -122,6 +122,10 @@ def test_no_certificate_and_no_warning(tmp_path):
         np.testing.assert_array_equal(other.history_["mistakes"], model.history_["mistakes"])
     again = SVMClassifier(solver="perceptron", random_state=0).fit(X, y)
     np.testing.assert_array_equal(again.coef_, model.coef_)
+    from widemargin import ConvergenceDisplay
+
+    with pytest.raises(ValueError, match="no objective to draw"):
+        ConvergenceDisplay({"perceptron": model.history_})
     certified = model.set_params(solver="dual_coordinate").fit(X, y)
     assert certified.uncertified_ is None
     assert certified.certificate_.gap <= 1e-3
