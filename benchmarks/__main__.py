@@ -1,5 +1,5 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [sequence_files] [schedules] [rivals] [memory3gb]
+[parsing] [ranking] [sequence_files] [schedules] [rivals] [latent] [threads] [memory3gb]
 
 memory3gb runs only when it is named: it takes minutes, and 8 GB of disk in TMPDIR.
 """
@@ -23,7 +23,15 @@ def main() -> int:
     parser.add_argument("--gigabytes", type=float, default=3.0, help="of memory3gb")
     args = parser.parse_args()
 
-    from . import costs, linear, parsing, ranking, sequence_files, streaming
+    from . import (
+        costs,
+        latent,
+        linear,
+        parsing,
+        ranking,
+        sequence_files,
+        streaming,
+    )
 
     known = {
         "binary": lambda: linear.binary(args.repeats),
@@ -37,6 +45,8 @@ def main() -> int:
         "sequence_files": lambda: sequence_files.run(args.repeats),
         "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
+        "latent": latent.latent,
+        "threads": latent.threads,
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
     unknown = [name for name in args.names if name not in known]

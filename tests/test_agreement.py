@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
-from widemargin.problems import Binary, Multiclass, RealFunction, Regression
+from widemargin.problems import Binary, Matching, Multiclass, RealFunction, Regression
 from widemargin.run import run
 from widemargin.solvers import (
     Averaged,
@@ -24,6 +25,7 @@ from widemargin.solvers import (
     OneSlack,
     ProximalNewton,
     Start,
+    Threaded,
 )
 from widemargin.stopping import Gap, Passes, Seconds
 
@@ -47,12 +49,20 @@ SOLVERS = {
     "incremental-cached-one_slack": Incremental(Cached(OneSlack())),
     "averaged-block_frank_wolfe": Averaged(BlockFrankWolfe()),
     "averaged-one_slack": Averaged(OneSlack()),
+    "threaded-dual_coordinate": Threaded(DualCoordinate(), workers=1, batch=5),
 }
 NEWTON = {name for name in SOLVERS if "proximal_newton" in name}
 LOOSE = {"averaged-block_frank_wolfe": 2e-3, "averaged-one_slack": 1e-2}
 WRAPPED = {name for name, solver in SOLVERS.items() if hasattr(solver, "solver")}
-TASKS = ["binary", "multiclass", "regression", "tagger", "labels"]
-PLAIN_PYTHON = {"tagger", "labels"}
+TASKS = ["binary", "multiclass", "regression", "tagger", "labels", "matching"]
+PLAIN_PYTHON = {"tagger", "labels", "matching"}
+
+
+class ListedMatching(Matching):
+    """With all permutations, for the reference program only."""
+
+    def every_output(self, x):
+        return [np.array(y) for y in itertools.permutations(range(3))]
 
 
 class Case(NamedTuple):
@@ -85,6 +95,11 @@ def case(task: str) -> Case:
         X = [reference.representable(rng.standard_normal((3, 2))) for _ in range(n)]
         Y = [tuple((x[:, 0] + 0.5 * rng.standard_normal(3) > 0).astype(int).tolist()) for x in X]
         return Case(reference.Tagger(2), X, Y, weights[:n])
+    if task == "matching":
+        n = 10
+        X = [reference.representable(rng.standard_normal((3, 3, 2))) for _ in range(n)]
+        Y = [rng.permutation(3) for _ in range(n)]
+        return Case(ListedMatching(2), X, Y, weights[:n])
     n = 12
     Y = [tuple(row) for row in (X[:n, :3] + 0.4 * rng.standard_normal((n, 3)) > 0).astype(int)]
     return Case(reference.Labels(3), X[:n, :3], Y, weights[:n])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from widemargin import StructuredSVM, check_problem
+from widemargin import LatentStructuredSVM, StructuredSVM, check_problem
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.run import run
@@ -180,3 +180,14 @@ def test_skeleton_solver_reaches_the_optimum(regulariser):
     assert found.gap <= 1e-3
     assert found.dual <= best.primal * (1 + 1e-9)
     assert best.dual <= found.primal * (1 + 1e-9)
+
+
+def test_latent_skeleton_passes_the_check_and_learns():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 2)) for n in rng.integers(1, 4, 15)]
+    Y = [tuple((x[:, 0] > 0).astype(int).tolist()) for x in X]
+    problem = skeleton("own_latent_problem", "Topics")(2)
+    check_problem(problem, X, Y)
+    model = LatentStructuredSVM(problem, random_state=0).fit(X, Y)
+    assert (np.diff(model.rounds_["objective"]) <= 0).all()
+    assert model.certificate_.scope == "round"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
     from .estimators import (
+        LatentStructuredSVM,
+        LatentSVM,
         Ranker,
         SequenceTagger,
         StructuredSVM,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Ranker": "estimators",
+    "LatentSVM": "estimators",
+    "LatentStructuredSVM": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
     "SequenceTagger": "estimators",
@@ -66,6 +70,8 @@ __all__ = [
     "Certificate",
     "ConvergenceDisplay",
     "Gap",
+    "LatentSVM",
+    "LatentStructuredSVM",
     "OracleCalls",
     "Passes",
     "Plane",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .oracle import make_oracle
-from .problem import Compiled, GivesPlanes, ListsOutputs, as_sparse, difference, score
+from .problem import Compiled, GivesPlanes, Latent, ListsOutputs, as_sparse, difference, score
 from .rescaling import find_plane
 
 #: Outputs tried against decode where they cannot be listed; enumerated lists are cut here.
@@ -21,14 +21,16 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
 
     Finds a loss that is not zero at the truth or is negative, a decode that is not the argmax or
     ignores the loss (or has its sign wrong), a `loss_scale` that has no effect, features of wrong
-    length, functions that change their arguments or answer differently when asked again, and a
-    compiled oracle that disagrees with the Python functions.
+    length, functions that change their arguments or answer differently when asked again, a
+    compiled oracle that disagrees with the Python functions, and a `complete` that is not the
+    argmax over hidden values.
 
     Parameters
     ----------
     problem : Problem
     X, Y : sequences
-        Inputs and truths; up to `n_examples` of them are used.
+        Inputs and truths (of a latent problem: without the hidden part); up to `n_examples` of
+        them are used.
     n_examples : int
     random_state : int
 
@@ -53,6 +55,11 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
         examples = [(X[i], Y[i]) for i in rows]
         weights = [np.zeros(problem.n_features)]
         weights += [rng.standard_normal(problem.n_features) * size for size in (0.1, 1.0, 1.0)]
+        if isinstance(problem, Latent):
+            findings.attempt("complete fails", check_complete, problem, examples, weights, findings)
+            findings.conclude(type(problem).__name__)
+            Y = [(y, problem.complete(X[i], y, weights[1])) for i, y in enumerate(Y)]
+            examples = [(X[i], Y[i]) for i in rows]
         if isinstance(problem, GivesPlanes):
             check_planes(problem, examples, weights, findings)
         else:
@@ -230,6 +237,40 @@ def compare(problem, x, y, w, known, findings: Findings) -> None:
                 "decode(x, w, y_true) is not the argmax of score + loss_scale * loss: an output of "
                 f"value {found:.4g} was returned, one of {best:.4g} exists.",
             )
+
+
+def check_complete(problem, examples, weights, findings: Findings) -> None:
+    """The best hidden value of a truth; a loss that does not look at the truth's hidden value."""
+    for x, y in examples:
+        known = [problem.complete(x, y, w) for w in weights]
+        if isinstance(problem, ListsOutputs):
+            known += [z for label, z in problem.outputs(x) if equal(label, y)]
+        found = [
+            as_sparse(problem.joint_feature(x, (y, z)), problem.n_features, "joint_feature")
+            for z in known
+        ]
+        for w, own in zip(weights, found, strict=False):
+            best = max(score(phi, w) for phi in found)
+            if score(own, w) < best - 1e-9 * (1.0 + abs(best)):
+                findings.add(
+                    "complete",
+                    "complete(x, y, w) is not the argmax over z of <w, joint_feature(x, (y, z))>: "
+                    f"a value of score {score(own, w):.4g} was returned, one of {best:.4g} exists.",
+                )
+        for z in known:
+            if problem.loss((y, known[0]), (y, z)) != 0.0:
+                findings.add("own", "loss((y, z), (y, other z)) is not 0 for the same y.")
+        others = (
+            []
+            if isinstance(problem, GivesPlanes)
+            else [problem.decode(x, w, y_true=(y, known[0])) for w in weights]
+        )
+        for other in others:
+            if len({float(problem.loss((y, z), other)) for z in (*known, None)}) > 1:
+                findings.add(
+                    "hidden",
+                    "loss(y_true, y) depends on the hidden part of y_true, which is not known.",
+                )
 
 
 def check_planes(problem, examples, weights, findings: Findings) -> None:

@@ -75,6 +75,9 @@ class ConvergenceDisplay:
         empty = [name for name, history in self.histories.items() if not len(history)]
         if empty:
             raise ValueError(f"The history of {empty[0]!r} is empty; fit the estimator first.")
+        for name, history in self.histories.items():
+            if np.isnan(history["dual"]).all():
+                raise ValueError(f"The solver of {name!r} has no objective to draw.")
 
     @classmethod
     def from_estimator(

@@ -102,13 +102,18 @@ class PythonOracle:
         self.is_exact = not searching and not getattr(problem, "decode_is_approximate", False)
         self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
 
-    def search(self, i: int, w: np.ndarray):
-        """What `find_plane` found for example i; errors name the example."""
+    def look(self, i: int, w: np.ndarray):
+        """What `find_plane` found for example i, not counted; errors name the example."""
         try:
             found = find_plane(self.problem, self.X[i], self.Y[i], w, self.rescaling)
             index, value = as_sparse(found.plane.delta, self.n_features, "delta")
         except Exception as error:
             raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
+        return found, index, value
+
+    def search(self, i: int, w: np.ndarray):
+        """What `find_plane` found for example i."""
+        found, index, value = self.look(i, w)
         self.tally.calls += found.calls
         return found, index, value
 

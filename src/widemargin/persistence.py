@@ -19,12 +19,16 @@ from .tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = (
+    "LatentSVM",
+    "LatentStructuredSVM",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
     "SequenceTagger",
     "StructuredSVM",
 )
+#: Those whose problem is code, and has to be given again.
+WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 SEEN = ("n_features_in_", "feature_names_in_")
@@ -84,7 +88,8 @@ def save(model: Any, path: str | Path) -> None:
         "widemargin": __version__,
         "params": params,
         "attributes": attributes,
-        "certificate": dataclasses.asdict(model.certificate_),
+        "certificate": model.certificate_ and dataclasses.asdict(model.certificate_),
+        "uncertified": getattr(model, "uncertified_", None),
         "solver": stored_parameter("solver", model.solver_, arrays),
         "stopped_by": model.stopped_by_,
     }
@@ -102,7 +107,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
     ----------
     path : str or Path
     problem : Problem, optional
-        For a `StructuredSVM`: the problem it was trained for.
+        For a `StructuredSVM` or `LatentStructuredSVM`: the problem it was trained for.
 
     Raises
     ------
@@ -126,15 +131,15 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
     name = header.get("estimator")
     if name not in KNOWN:
         raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {list(KNOWN)}.")
-    if name == "StructuredSVM" and problem is None:
+    if name in WITH_PROBLEM and problem is None:
         raise ValueError(
-            f"{path}: a StructuredSVM's problem is code and is not in the file; "
+            f"{path}: a {name}'s problem is code and is not in the file; "
             "pass it: load(path, problem=...)."
         )
     try:
         kind = getattr(import_module("widemargin.estimators"), name)
         params = {k: restored(v, arrays) for k, v in header["params"].items()}
-        if name == "StructuredSVM":
+        if name in WITH_PROBLEM:
             params["problem"] = problem
         model = kind(**params)
         for attribute, value in header["attributes"].items():
@@ -145,7 +150,9 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
         size = model.coef_.size
         columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
         model.history_ = History(columns)
-        model.certificate_ = Certificate(**header["certificate"])
+        certificate = header["certificate"]
+        model.certificate_ = None if certificate is None else Certificate(**certificate)
+        model.uncertified_ = header.get("uncertified")
         model.solver_ = restored(header["solver"], arrays)
         model.stopped_by_ = header["stopped_by"]
         if "fingerprint" in header:
@@ -154,7 +161,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
             model.training_ = header["training"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
-    if name == "StructuredSVM" and size != getattr(problem, "n_features", None):
+    if name in WITH_PROBLEM and size != getattr(problem, "n_features", None):
         found = getattr(problem, "n_features", "no n_features")
         raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
     return model

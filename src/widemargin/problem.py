@@ -8,6 +8,9 @@ enough. Two capabilities are optional and are recognised by their methods:
 
 A problem whose planes are not differences of joint features (regression, latent negatives) gives
 planes directly: `plane(x, y, w)` and `predict(x, w)`.
+
+A problem with a hidden part has *pairs* (y, z) as outputs everywhere, and one more function,
+`complete(x, y, w)`: the best z of a known y. The training data hold y alone.
 """
 
 from __future__ import annotations
@@ -88,6 +91,33 @@ class PredictionLosses(Protocol):
 
     def prediction_losses(self, X, Y, w: np.ndarray) -> np.ndarray:
         """loss(y, decode(x, w)) of every example."""
+
+
+@runtime_checkable
+class Latent(Protocol):
+    """A problem whose outputs are pairs (y, z), of which the training data hold y alone.
+
+    `loss(y_true, y)` takes pairs too and must ignore the z of `y_true`, which nobody knows.
+    """
+
+    n_features: int
+
+    def joint_feature(self, x, y): ...
+
+    def loss(self, y_true, y): ...
+
+    def complete(self, x, y, w):
+        """argmax_z <w, phi(x, (y, z))>."""
+
+
+@runtime_checkable
+class CompletesAll(Protocol):
+    """A latent problem that completes all examples at once, by compiled code."""
+
+    def complete_all(self, X, Y, w) -> np.ndarray: ...
+
+    def shifts(self, X, Y, old, new):
+        """phi(x, (y, new)) - phi(x, (y, old)) of all examples as a CSR matrix (n, n_features)."""
 
 
 class ProblemError(RuntimeError):

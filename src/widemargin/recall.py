@@ -13,8 +13,9 @@ import numpy as np
 from numba import typeof, types
 
 from .compile import VECTOR, kernel, pointer
-from .oracle import sweep_one_by_one, update_signature
+from .oracle import Restricted, sweep_one_by_one, update_signature
 from .planes import add_plane, empty_planes, evaluate, grow, remember, sparse_dot
+from .threads import Parallel
 
 
 class Remembering:
@@ -40,12 +41,16 @@ class Remembering:
     def find(self, i: int, w: np.ndarray):
         """The most violated plane of example i, which is kept."""
         plane = self.oracle.find(i, w)
+        self.note(i, w, plane)
+        return plane
+
+    def note(self, i: int, w: np.ndarray, plane) -> None:
+        """Keep the plane found for example i, and further ones where they are asked for."""
         self.keep(i, w, *plane)
         if self.preventive:
             for other in self.oracle.runners_up(i, w, 1 + self.preventive)[1:]:
                 loss, index, value = other
                 self.keep(i, w, loss, index, value, always=True)
-        return plane
 
     def keep(self, i: int, w: np.ndarray, loss, index, value, always: bool = False) -> None:
         """Store a plane of example i, unless it is stored already."""
@@ -54,7 +59,22 @@ class Remembering:
 
     def sweep(self, update, state, w, order, grow=None):
         """An exact sweep; every plane found is kept."""
-        return sweep_one_by_one(self, update, state, w, order, grow)
+        threads = self.threads
+        if threads is None:
+            return sweep_one_by_one(self, update, state, w, order, grow)
+        for examples, found in threads.batches(order, w):
+            for t, i in enumerate(examples):
+                plane = found.plane(t)
+                self.note(int(i), w, plane)
+                while not update(state, w, i, *plane):
+                    state = grow(state)
+        return state
+
+    @property
+    def threads(self) -> Parallel | None:
+        """The threads that find planes, where there are any."""
+        inner = self.oracle.oracle if isinstance(self.oracle, Restricted) else self.oracle
+        return inner if isinstance(inner, Parallel) else None
 
 
 class Recalled:

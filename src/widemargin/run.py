@@ -20,6 +20,7 @@ import numpy as np
 from .geometry import Geometry
 from .history import History
 from .oracle import OutOfTime
+from .solvers.protocol import Surrounds, Uncertified
 from .stopping import Rule
 
 
@@ -36,7 +37,8 @@ class Certificate:
     gap : float
         (primal - dual) / primal.
     scope : str
-        What it speaks about: "data" is the whole training set.
+        What it speaks about: "data" is the whole training set, "cache" the kept examples of a
+        stream, "round" the convex problem of the last round of a latent model.
     is_estimate : bool
         True when the problem's decode is approximate: `primal` may then be too small.
 
@@ -153,6 +155,12 @@ def iterate(
     state : optional
         State of an earlier run over the same oracle: goes on from there.
     """
+    if isinstance(solver, Surrounds):
+        oracle = solver.around(oracle)
+    if isinstance(solver, Uncertified):
+        rest = geometry, rng, stop, train_loss, start, state
+        yield from iterate_uncertified(solver, oracle, *rest)
+        return
     clock = time.perf_counter
     began, history, best = clock(), History(), Best(oracle, geometry)
     oracle.tally.deadline = began + stop.seconds
@@ -205,6 +213,51 @@ def iterate(
         if reason is None:
             yield progress
     yield conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished)
+
+
+def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, state):
+    """Epochs of a solver without an objective: mistakes are counted, nothing is certified.
+
+    `train_loss` of a row is the mean loss of the predictions that the epoch met, each made before
+    its correction; in the last row it is that of the returned weights.
+    """
+    began, history, epoch, reason = time.perf_counter(), History({"mistakes": np.empty(0)}), 0, None
+    nan, n = float("nan"), oracle.n_examples
+    oracle.tally.deadline = began + stop.seconds
+    state = solver.init(oracle, geometry, start) if state is None else state
+
+    def progress(loss: float, mistakes: float) -> Progress:
+        seconds, calls = time.perf_counter() - began, oracle.tally.calls
+        hits, w = oracle.tally.cache_hits, solver.weights(state)
+        history.append(
+            seconds=seconds,
+            passes=calls / n,
+            oracle_calls=calls,
+            cache_hits=hits,
+            train_loss=loss,
+            exact=False,
+            mistakes=mistakes,
+        )
+        effort = epoch, seconds, calls / n, calls, hits
+        return Progress(*effort, nan, nan, nan, False, w, history, loss)
+
+    while reason is None:
+        epoch += 1
+        try:
+            state, mistakes = solver.epoch(oracle, geometry, state, rng)
+            now = progress(mistakes.loss / n, mistakes.count)
+            reason = stop.reason(now) or solver.done(epoch, mistakes)
+        except (KeyboardInterrupt, OutOfTime) as signal:
+            reason = name_of(signal)
+            break
+        if reason is None:
+            yield now
+    oracle.tally.deadline = np.inf
+    preferred = stop.preferred()
+    w = solver.weights(state) if preferred is None else preferred
+    last = progress(nan if train_loss is None else train_loss(w), nan)
+    last.w, last.stopped_by, last.state = w, reason, state
+    yield last
 
 
 def name_of(signal: BaseException) -> str:

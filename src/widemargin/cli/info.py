@@ -38,12 +38,13 @@ def info(args: Any) -> int:
 def described(model: Any, top: int) -> dict[str, Any]:
     """Everything about a model as JSON."""
     history, notes = model.history_, getattr(model, "training_", None) or {}
-    certificate = asdict(model.certificate_)
+    proof, reason = model.certificate_, getattr(model, "uncertified_", None)
+    certificate = asdict(proof) if proof is not None else {}
     return {
         "task": task_of(model),
         "solver": solver_words(model.solver_),
         "parameters": parameters(model),
-        "certificate": certificate | {"words": certificate_words(model.certificate_)},
+        "certificate": certificate | {"words": certificate_words(proof, reason)},
         "stopped_by": model.stopped_by_,
         "classes": np.asarray(getattr(model, "classes_", ())).tolist(),
         "features": int(model.n_features_in_),
@@ -132,7 +133,7 @@ def info_text(model: Any, top: int) -> str:
     rows += training_rows(model, about)
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:{width}s}  {text}" for name, text in rows]
-    lines += ["", certificate_words(model.certificate_)]
+    lines += ["", about["certificate"]["words"]]
     for output in about["largest_weights"] if top else []:
         lines += ["", weights_title(output, len(classes))]
         table = [[entry["feature"], f"{entry['weight']:+.6g}"] for entry in output["weights"]]

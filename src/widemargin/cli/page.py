@@ -40,7 +40,7 @@ class Story:
     """What a page tells."""
 
     title: str
-    certificate: Certificate
+    certificate: Certificate | None
     history: History
     solver: str
     tol: float
@@ -159,7 +159,8 @@ def write_page(story: Story, path: str) -> None:
     """Everything, from top to bottom."""
     page = Report(story.title, certificate_words(story.certificate))
     add_tiles(page, story)
-    add_convergence(page, story)
+    if story.certificate is not None:
+        add_convergence(page, story)
     add_stream(page, story)
     evaluation = story.notes.get("evaluation")
     if evaluation:
@@ -172,12 +173,16 @@ def write_page(story: Story, path: str) -> None:
 def add_tiles(page: Report, story: Story) -> None:
     """The numbers that count."""
     certificate, history = story.certificate, story.history
-    over = "all data, proven" if certificate.scope == "data" else "the kept examples only"
-    numbers = [
-        ("gap", f"gap over {over}", percent(certificate.gap), certificate.gap),
-        ("primal", f"objective over {over}", f"{certificate.primal:.6g}", certificate.primal),
-        ("dual", "lower bound of any objective", f"{certificate.dual:.6g}", certificate.dual),
-    ]
+    numbers: list[tuple[str, str, str, Any]] = []
+    if certificate is not None:
+        over = {"data": "all data, proven", "round": "the last round"}.get(
+            certificate.scope, "the kept examples only"
+        )
+        numbers += [
+            ("gap", f"gap over {over}", percent(certificate.gap), certificate.gap),
+            ("primal", f"objective over {over}", f"{certificate.primal:.6g}", certificate.primal),
+            ("dual", "lower bound of any objective", f"{certificate.dual:.6g}", certificate.dual),
+        ]
     if story.examples is not None:
         numbers.append(("examples", story.unit, f"{story.examples:,}", story.examples))
     for name, label, text in (
@@ -223,6 +228,7 @@ def add_convergence(page: Report, story: Story) -> None:
         page.text("Dots are measured over all data; dashes, where there are any, are estimates.")
     guess = "over the kept examples" if is_stream else "estimated"
     proven = history["exact"] == 1.0
+    assert story.certificate is not None
     final = story.certificate.primal
     high = min(np.nanmax(np.append(history["primal"], final)), 2.0 * final)
     low = min(np.nanmin(np.append(history["dual"], story.certificate.dual)), final)

@@ -6,7 +6,12 @@ import dataclasses
 import math
 from typing import Any
 
-SCOPES = {"data": "over all data", "cache": "over the kept examples only", "estimate": "estimated"}
+SCOPES = {
+    "data": "over all data",
+    "cache": "over the kept examples only",
+    "round": "in the last round only",
+    "estimate": "estimated",
+}
 #: Tables with more classes show the most frequent confusions instead.
 MOST_CLASSES = 20
 #: What examples are called, where not so.
@@ -64,8 +69,10 @@ def label_text(label: Any) -> str:
     return repr(label).removesuffix(".0") if isinstance(label, float) else str(label)
 
 
-def certificate_words(certificate: Any) -> str:
-    """What a certificate proves, and what it does not."""
+def certificate_words(certificate: Any, reason: str | None = None) -> str:
+    """What a certificate proves, and what it does not; without one, the `reason` for that."""
+    if certificate is None:
+        return f"There is no certificate: {reason or 'the solver gives none'}."
     primal, dual, gap = certificate.primal, certificate.dual, certificate.gap
     if certificate.scope == "data":
         text = (
@@ -75,6 +82,12 @@ def certificate_words(certificate: Any) -> str:
         if certificate.is_estimate:
             text += " The decoder is approximate, so the objective is an estimate."
         return text
+    if certificate.scope == "round":
+        return (
+            "Proven for the last round, with its hidden values held fixed: the objective of this "
+            f"model is at most {primal:.7g}, and no weights reach less than {dual:.7g}, a gap of "
+            f"{percent(gap)}. With other hidden values there may be better weights."
+        )
     return (
         f"Over the kept examples only: their objective is {primal:.7g}, and no weights reach less "
         f"than {dual:.7g} on them, a gap of {percent(gap)}. The lower bound holds for all data, "
@@ -85,7 +98,9 @@ def certificate_words(certificate: Any) -> str:
 
 def certificate_line(certificate: Any) -> str:
     """The same in a line."""
-    proven = "proven over all data" if certificate.scope == "data" else SCOPES["cache"]
+    if certificate is None:
+        return "no certificate: the solver has no objective"
+    proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
     return (
         f"objective {certificate.primal:.7g}, lower bound {certificate.dual:.7g}, gap "
         f"{percent(certificate.gap)} ({proven})"
@@ -100,6 +115,10 @@ def stop_words(reason: str | None) -> str:
         "seconds": "the time was up",
         "interrupt": "it was interrupted",
         "stream": "the stream ended",
+        "no mistakes": "the last pass made no mistake",
+        "gain": "the last round gained too little",
+        "completions": "the last round changed no hidden value",
+        "rounds": "all rounds are done",
         None: "it has not ended",
     }.get(reason, str(reason))
 

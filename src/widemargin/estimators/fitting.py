@@ -27,6 +27,7 @@ from ..solvers import (
     Solver,
     Start,
     StreamingSolver,
+    Uncertified,
 )
 from ..solvers.dual_coordinate import fused_loop
 from ..stopping import Gap, Passes, Rule, Seconds
@@ -96,12 +97,18 @@ def named_solver(solver: Any) -> Any:
 
 def check_solver(solver: Any) -> None:
     """A frozen instance with the three functions of a solver, and so the solver it wraps."""
-    is_solver = isinstance(solver, Solver | StreamingSolver) and dataclasses.is_dataclass(solver)
+    kinds = Solver | StreamingSolver | Uncertified
+    is_solver = isinstance(solver, kinds) and dataclasses.is_dataclass(solver)
     if isinstance(solver, type) or not is_solver:
         raise TypeError(f"solver must be a name or a solver instance, got {solver!r}.")
     inner = getattr(solver, "solver", None)
     if inner is not None:
         check_solver(inner)
+        if isinstance(inner, Uncertified):
+            raise ValueError(
+                f"{type(solver).__name__} works on an objective, and {type(inner).__name__} has "
+                "none; use it as it is."
+            )
 
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
@@ -236,14 +243,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     """Run the estimator's solver on the oracle; sets `solver_`, `certificate_`, `history_`."""
     auto = isinstance(estimator.solver, str) and estimator.solver == "auto"
     solver = pick_solver(oracle, geometry) if auto else named_solver(estimator.solver)
-    stop: Rule = Gap(estimator.tol)
-    if estimator.max_passes is not None:
-        stop = stop | Passes(estimator.max_passes)
-    if estimator.max_seconds is not None:
-        stop = stop | Seconds(estimator.max_seconds)
-    for extra in (estimator.stop, rule):
-        if extra is not None:
-            stop = stop | extra
+    stop = stop_rule(estimator, rule)
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     rng = np.random.default_rng(seed)
     start = getattr(estimator, "_start", None) if estimator.warm_start else None
@@ -252,6 +252,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     last = run(solver, oracle, geometry, rng, stop.prepared(evaluate), train_loss, start)
     estimator.solver_ = solver
     estimator.certificate_ = last.certificate
+    estimator.uncertified_ = solver.uncertified if isinstance(solver, Uncertified) else None
     estimator.history_ = last.history
     estimator.stopped_by_ = last.stopped_by
     if estimator.warm_start:
@@ -260,9 +261,23 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     return last
 
 
+def stop_rule(estimator, rule: Rule | None, spent: float = 0.0) -> Rule:
+    """The estimator's limits as one rule; `spent` seconds are gone already."""
+    stop: Rule = Gap(estimator.tol)
+    if estimator.max_passes is not None:
+        stop = stop | Passes(estimator.max_passes)
+    if estimator.max_seconds is not None:
+        stop = stop | Seconds(max(0.0, estimator.max_seconds - spent))
+    for extra in (estimator.stop, rule):
+        if extra is not None:
+            stop = stop | extra
+    return stop
+
+
 def warn_unless_converged(estimator, last: Progress) -> None:
     """Tell of a gap above `tol`, and what to do about it."""
-    assert last.certificate is not None
+    if last.certificate is None:  # the solver promises none
+        return
     if last.certificate.gap <= estimator.tol or last.stopped_by == "validation":
         return
     advice = {

@@ -365,6 +365,7 @@ class Streaming:
         for name, value in self._attributes(run.learner.w).items():
             setattr(self, name, value)
         self._certificate = run.certificate
+        self.uncertified_ = None
         self.history_ = run.history
         self.solver_ = self._streaming_solver()
         self._trained = self._shaping_params()

@@ -9,10 +9,11 @@ from .learner import Learner, StreamingSolver
 from .n_slack import NSlack
 from .one_slack import OneSlack
 from .out_of_core import OutOfCore
-from .protocol import Bound, Solver, Start
+from .perceptron import Perceptron
+from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
 from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
-from .wrappers import Averaged, Cached, Incremental
+from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.
 NAMES = {
@@ -21,6 +22,7 @@ NAMES = {
     "dual_coordinate": DualCoordinate,
     "block_frank_wolfe": BlockFrankWolfe,
     "proximal_newton": ProximalNewton,
+    "perceptron": Perceptron,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
 }
@@ -36,14 +38,19 @@ __all__ = [
     "Fill",
     "Incremental",
     "Learner",
+    "Mistakes",
     "NSlack",
     "OnGap",
     "OneSlack",
     "OutOfCore",
+    "Perceptron",
     "ProximalNewton",
     "Ratio",
     "Solver",
     "Start",
     "StreamingDual",
     "StreamingSolver",
+    "Surrounds",
+    "Threaded",
+    "Uncertified",
 ]

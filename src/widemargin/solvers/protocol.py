@@ -6,6 +6,9 @@
 
 `v = sum alpha delta` and `l(alpha)` give the dual objective, which `run.py` computes. A solver has
 no tolerance of its own for stopping, prints nothing and never sees the problem.
+
+A solver without an objective (`Uncertified`) has mistakes instead of a dual, and says in words why
+nothing can be certified.
 """
 
 from __future__ import annotations
@@ -27,6 +30,36 @@ class Start(NamedTuple):
 
     w: np.ndarray
     beta: np.ndarray | None = None
+
+
+class Mistakes(NamedTuple):
+    """What an epoch of a mistake-driven solver met: wrong predictions, and their summed loss."""
+
+    count: int  # type: ignore[assignment]
+    loss: float
+
+
+@runtime_checkable
+class Uncertified(Protocol):
+    """A solver without an objective; `uncertified` says why there is no certificate."""
+
+    uncertified: str
+
+    def init(self, oracle, geometry, start: Start | None = None) -> Any: ...
+
+    def epoch(self, oracle, geometry, state, rng: np.random.Generator) -> tuple[Any, Mistakes]: ...
+
+    def weights(self, state) -> np.ndarray: ...
+
+    def done(self, epochs: int, mistakes: Mistakes) -> str | None:
+        """Why to stop after this many epochs, or None."""
+
+
+@runtime_checkable
+class Surrounds(Protocol):
+    """A solver that wants its own oracle around the given one, for the whole run."""
+
+    def around(self, oracle) -> Any: ...
 
 
 @runtime_checkable

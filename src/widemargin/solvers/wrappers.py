@@ -3,6 +3,7 @@
 Cached        recombines kept planes without inference between exact sweeps (Vedaldi, "caching")
 Incremental   begins on a small random subset that grows (Vedaldi, "incremental training")
 Averaged      the weighted average of the iterates (Lacoste-Julien et al. 2013, section 4)
+Threaded      planes found by threads, a batch of examples at one w
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from ..oracle import Restricted
 from ..planes import compact
 from ..recall import Recalled, Remembering
+from ..threads import Parallel
 from .block_frank_wolfe import BlockFrankWolfe
 from .one_slack import OneSlack
 from .protocol import Bound
@@ -170,3 +172,50 @@ class Averaged:
     def linear(self, state: WrappedState) -> float:
         """l of the averaged alpha."""
         return state.linear
+
+
+@dataclass(frozen=True)
+class Threaded:
+    """A solver whose planes, and whose measurements of the objective, are made by threads.
+
+    The planes of `batch` examples are found at one w and used in the order of the examples. The
+    number of workers never changes a result, not by a bit. Solvers with a fixed w in an epoch
+    (`OneSlack`, `NSlack`) do exactly what they do without threads; others use planes that are up to
+    one batch old, and reach the same optimum on another way. Pays where an oracle call is dear.
+
+    Parameters
+    ----------
+    solver : a solver
+    workers : int or None
+        Threads; None for one per processor.
+    batch : int
+        Examples whose planes are found at one w.
+    """
+
+    solver: Any = field(default_factory=OneSlack)
+    workers: int | None = None
+    batch: int = 64
+
+    def __post_init__(self):
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers is {self.workers}; at least 1, or None, is needed.")
+        if self.batch < 1:
+            raise ValueError(f"batch is {self.batch}; at least 1 is needed.")
+
+    def around(self, oracle) -> Any:
+        """The oracle with threads, for the whole run."""
+        if isinstance(oracle, Parallel):
+            return oracle
+        return Parallel(oracle, self.workers, self.batch)
+
+    def init(self, oracle, geometry, start=None):
+        """The state of the wrapped solver."""
+        return self.solver.init(self.around(oracle), geometry, start)
+
+    def epoch(self, oracle, geometry, state, rng):
+        """An epoch of the wrapped solver."""
+        return self.solver.epoch(self.around(oracle), geometry, state, rng)
+
+    def linear(self, state) -> float:
+        """l(alpha) of the wrapped solver."""
+        return self.solver.linear(state)

@@ -1,0 +1,464 @@
+"""Models with a hidden variable: a bag of candidates, or any problem with `complete`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ..callbacks import SklearnCallbacks
+from ..concave_convex import LatentData, Rounds, concave_convex
+from ..geometry import Geometry, check_size
+from ..oracle import CompiledOracle, make_oracle
+from ..persistence import LEARNT
+from ..problem import Latent
+from ..problems.bags import Bags, BagStack
+from ..solvers import Uncertified
+from .fitting import (
+    check_parameters,
+    check_positive,
+    flat_mask,
+    flat_prior,
+    intercept_size,
+    named_solver,
+    pick_solver,
+    stop_rule,
+)
+from .streaming import is_streaming
+from .structured import (
+    ProblemEstimator,
+    check_functions,
+    check_packed,
+    checked_sequence_weights,
+)
+
+
+class LatentEstimator(ProblemEstimator):
+    """Rounds around one latent problem; what both estimators share."""
+
+    min_gain: float
+    max_rounds: int
+    _rounds: np.ndarray
+    _saved = ("_rounds",)
+
+    @property
+    def rounds_(self) -> Rounds:
+        """The rounds: `rounds_["objective"]` never rises; see `widemargin.concave_convex`."""
+        check_is_fitted(self)
+        return Rounds(self._rounds)
+
+    def _check_latent_parameters(self) -> None:
+        check_parameters(self)
+        if is_streaming(self.solver):
+            raise ValueError(
+                f"solver is {self.solver!r}; hidden variables are completed over all data, which "
+                "a stream does not show. Use a solver that has all data, or 'auto'."
+            )
+        if self.solver != "auto" and isinstance(named_solver(self.solver), Uncertified):
+            raise ValueError(
+                f"solver is {self.solver!r}, which has no objective that rounds could lower. Use "
+                "'auto' or another solver."
+            )
+        if not np.isfinite(self.min_gain) or self.min_gain < 0:
+            raise ValueError(f"min_gain must be a finite number >= 0, got {self.min_gain!r}.")
+        check_positive("max_rounds", self.max_rounds)
+        if int(self.max_rounds) != self.max_rounds:
+            raise ValueError(f"max_rounds must be an integer, got {self.max_rounds!r}.")
+
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+        raise ValueError(
+            f"{type(self).__name__} completes hidden variables over all data and learns from no "
+            "stream; use fit."
+        )
+
+    def _fit_rounds(self, X, Y, weights, hidden, w, given):
+        """Learn from inputs X and truths Y; `given` is (X, y) as the caller has them."""
+        self._run = None
+        for name in LEARNT:
+            self.__dict__.pop(name, None)
+        problem = self._problem
+        check_size(int(problem.n_features))
+        geometry = self._geometry(int(problem.n_features))
+
+        def oracle_of(pairs):
+            oracle = make_oracle(problem, X, pairs, self.C, weights, self.rescaling)
+            if isinstance(oracle, CompiledOracle):
+                check_packed(oracle.data)
+            return oracle
+
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        callbacks = SklearnCallbacks(self, given[0], given[1], self._attributes)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        outcome = concave_convex(
+            LatentData(problem, X, Y, oracle_of),
+            hidden,
+            lambda oracle: pick_solver(oracle, geometry) if auto else named_solver(self.solver),
+            geometry,
+            np.random.default_rng(seed),
+            lambda spent: stop_rule(self, callbacks, spent).prepared(self._mean_loss),
+            w,
+            float(self.min_gain),
+            int(self.max_rounds),
+        )
+        for name, value in self._attributes(outcome.w).items():
+            setattr(self, name, value)
+        outcome.columns["train_loss"][-1] = self._mean_loss(X, Y, outcome.w)
+        self.solver_, self.stopped_by_ = outcome.solver, outcome.stopped_by
+        self.certificate_, self.history_ = outcome.certificate, outcome.history
+        self._rounds, self._hidden = outcome.rounds.table, outcome.hidden
+        callbacks.finish(outcome.w)
+        self._warn_of_rounds()
+        return self
+
+    def _warn_of_rounds(self) -> None:
+        certificate = self.certificate_
+        if self.stopped_by_ == "rounds":
+            text = f"still gained after max_rounds={self.max_rounds}; increase it, or min_gain"
+        elif certificate.gap > self.tol and self.stopped_by_ != "validation":
+            text = (
+                f"ended its last round at a relative gap of {certificate.gap:.2g}, above "
+                f"tol={self.tol:g}; increase max_passes or max_seconds, or accept a larger tol"
+            )
+        else:
+            return
+        warnings.warn(f"{type(self).__name__} {text}.", ConvergenceWarning, stacklevel=4)
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        losses = [
+            self._problem.loss((true, None), self._predict_one(x, w))
+            for x, true in zip(X, y, strict=True)
+        ]
+        return float(np.mean(losses))
+
+
+class LatentStructuredSVM(LatentEstimator):
+    """Structural SVM with hidden variables (Yu & Joachims 2009).
+
+    Parameters
+    ----------
+    problem : Latent
+        A problem whose outputs are pairs (y, z), with `complete(x, y, w)`, the best hidden part z
+        of a known y; see docs/add_a_problem.md.
+    C, solver, rescaling, tol, prior, nonnegative, max_seconds, stop, random_state
+        As in `StructuredSVM`; the solver is one that sees all data. `tol` is asked of every round.
+    min_gain : float
+        The rounds end when one lowers the objective by no more than this share of it.
+    max_rounds : int
+    max_passes : float
+        Of one round.
+    warm_start : bool
+        Begin at the weights of the last fit.
+
+    Attributes
+    ----------
+    coef_ : array (n_features,)
+    rounds_ : Rounds
+        `rounds_["objective"]` and the other columns of `widemargin.concave_convex.COLUMNS`.
+    certificate_ : Certificate
+        Of the last round's convex problem: scope "round".
+    history_ : History
+        The epochs of all rounds.
+
+    Examples
+    --------
+    A class and a place: the picture is the row of x that is looked at.
+
+    >>> class Placed:
+    ...     n_features = 4
+    ...
+    ...     def joint_feature(self, x, y):
+    ...         phi = np.zeros((2, 2))
+    ...         phi[y[0]] = x[y[1]]
+    ...         return phi.ravel()
+    ...
+    ...     def loss(self, y_true, y):
+    ...         return float(y_true[0] != y[0])
+    ...
+    ...     def decode(self, x, w, y_true=None, loss_scale=1.0):
+    ...         scores = w.reshape(2, 2) @ np.asarray(x).T
+    ...         if y_true is not None:
+    ...             scores[1 - y_true[0]] += loss_scale
+    ...         return tuple(map(int, divmod(int(scores.argmax()), len(x))))
+    ...
+    ...     def complete(self, x, y, w):
+    ...         return int(np.argmax(x @ w.reshape(2, 2)[y]))
+    >>> X = [np.eye(2), np.eye(2)[::-1], 2 * np.eye(2), -np.eye(2)]
+    >>> model = LatentStructuredSVM(Placed(), random_state=0).fit(X, [0, 0, 0, 1])
+    >>> model.predict(X), model.certificate_.scope
+    ([0, 0, 0, 1], 'round')
+    """
+
+    def __init__(
+        self,
+        problem,
+        *,
+        C=1.0,
+        solver="auto",
+        rescaling="margin",
+        tol=1e-3,
+        min_gain=1e-3,
+        max_rounds=50,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.problem = problem
+        self.C = C
+        self.solver = solver
+        self.rescaling = rescaling
+        self.tol = tol
+        self.min_gain = min_gain
+        self.max_rounds = max_rounds
+        self.prior = prior
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.stop = stop
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @property
+    def _problem(self):
+        return self.problem
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, hidden=None):
+        """Fit to inputs X and truths y, two sequences of equal length.
+
+        Parameters
+        ----------
+        X, y : sequences
+            y without its hidden part.
+        sample_weight : array (n,), optional
+            Factors of C per example.
+        hidden : sequence, optional
+            Hidden parts of the first round; by default `complete` is asked at weights of zero (or
+            of the last fit, under `warm_start`).
+        """
+        self._check_latent_parameters()
+        check_functions(self.problem)
+        if not isinstance(self.problem, Latent):
+            raise TypeError(
+                f"{self.problem!r} has no hidden part: it lacks complete(x, y, w). Use "
+                "StructuredSVM, or add it."
+            )
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} examples and y has {len(y)}.")
+        if len(y) == 0:
+            raise ValueError("There are no examples: X and y are empty.")
+        if hidden is not None and len(hidden) != len(y):
+            raise ValueError(f"hidden has {len(hidden)} entries and y has {len(y)}.")
+        weights = checked_sequence_weights(sample_weight, len(y))
+        w = None
+        if self.warm_start and hidden is None and hasattr(self, "coef_"):
+            w = self.coef_ if self.coef_.size == self.problem.n_features else None
+        if hidden is None:
+            at = np.zeros(self.problem.n_features) if w is None else w
+            hidden = LatentData(self.problem, X, y, list).complete(at)
+        return self._fit_rounds(X, y, weights, hidden, w, (X, y))
+
+    def predict(self, X) -> list[Any]:
+        """The best output of each input, without its hidden part."""
+        check_is_fitted(self)
+        return [self._predict_one(x, self.coef_)[0] for x in X]
+
+    def hidden(self, X) -> list[Any]:
+        """The hidden part of each prediction."""
+        check_is_fitted(self)
+        return [self._predict_one(x, self.coef_)[1] for x in X]
+
+    def score(self, X, y) -> float:
+        """Minus the mean loss: larger is better, 0 is perfect."""
+        check_is_fitted(self)
+        return -self._mean_loss(X, y, self.coef_)
+
+
+class LatentSVM(ClassifierMixin, LatentEstimator):
+    """Two classes of bags; a bag is positive where one of its candidates is.
+
+    The score of a bag is max_z <w, x_z> + intercept. Which candidate it is, in a positive of the
+    training data, is hidden and found in rounds (Felzenszwalb et al. 2010; Ramanan, section 1.4).
+
+    Parameters
+    ----------
+    C, solver, tol, prior, nonnegative, max_seconds, stop, random_state
+        As in `SVMClassifier`; the solver is one that sees all data.
+    fit_intercept, intercept_scaling
+        As in `SVMClassifier`.
+    min_gain, max_rounds, max_passes, warm_start
+        As in `LatentStructuredSVM`.
+
+    Attributes
+    ----------
+    coef_ : array (1, d)
+    intercept_ : array (1,)
+    classes_ : array (2,)
+        The second is the positive one.
+    rounds_, certificate_, history_
+        As in `LatentStructuredSVM`.
+
+    Examples
+    --------
+    Positive bags hold a point near (1, 1); everything else is noise.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.normal(0, 0.3, (4, 2)) for _ in range(40)]
+    >>> y = np.arange(40) % 2
+    >>> for bag in X[1::2]:
+    ...     bag[rng.integers(4)] += 1.5
+    >>> model = LatentSVM(random_state=0).fit(X, y)
+    >>> model.score(X, y), model.certificate_.scope
+    (1.0, 'round')
+    """
+
+    rescaling = "margin"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        solver="auto",
+        tol=1e-3,
+        min_gain=1e-3,
+        max_rounds=50,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.min_gain = min_gain
+        self.max_rounds = max_rounds
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.prior = prior
+        self.nonnegative = nonnegative
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.stop = stop
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @property
+    def _problem(self) -> Bags:
+        return Bags(self.n_features_in_, intercept_size(self.fit_intercept, self.intercept_scaling))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.two_d_array = False
+        return tags
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, hidden=None):
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X : list of arrays or CSR matrices (candidates, d), or an array (n, candidates, d)
+        y : array (n,)
+            Two classes; the larger one is positive.
+        sample_weight : array (n,), optional
+            Factors of C per bag.
+        hidden : array of integers (n,), optional
+            Candidates of the first round (those of negatives are not used). By default the best
+            ones along the line from the mean of all negative candidates to that of the positive
+            ones (or those of the last fit, under `warm_start`).
+        """
+        self._check_latent_parameters()
+        stack = BagStack.of(X)
+        if type_of_target(y) != "binary" and len(np.unique(y)) != 2:
+            raise ValueError(f"y has {len(np.unique(y))} classes; LatentSVM separates two.")
+        y = column_or_1d(y)
+        if len(stack) != len(y):
+            raise ValueError(f"X has {len(stack)} bags and y has {len(y)} labels.")
+        classes, code = np.unique(y, return_inverse=True)
+        if len(classes) != 2:
+            raise ValueError(f"y has {len(classes)} class; LatentSVM separates two.")
+        weights = checked_sequence_weights(sample_weight, len(y))
+        old = self._flat_weights() if self.warm_start and hasattr(self, "coef_") else None
+        self.classes_, self.n_features_in_ = classes, stack.matrix.shape[1]
+        problem, sign = self._problem, 2 * code - 1
+        w = old if hidden is None and old is not None and old.size == problem.n_features else None
+        if hidden is None:
+            at = self._line(stack, sign) if w is None else w
+            hidden = problem.complete_all(stack, sign, at)
+        hidden = np.where(sign > 0, checked_hidden(hidden, stack), 0)
+        return self._fit_rounds(stack, sign, weights, hidden, w, (X, y))
+
+    def _line(self, stack: BagStack, sign: np.ndarray) -> np.ndarray:
+        """The mean of the positive candidates minus that of the negative ones."""
+        positive = np.repeat(sign > 0, np.diff(stack.begin))
+        means = [
+            np.asarray(stack.matrix[part].mean(axis=0)).ravel() for part in (positive, ~positive)
+        ]
+        return np.append(means[0] - means[1], 0.0)[: self._problem.n_features]
+
+    def _geometry(self, n_weights: int) -> Geometry:
+        bias, shape = self._problem.bias, (1, self.n_features_in_)
+        prior = flat_prior(self.prior, shape, bias)
+        return Geometry(n_weights, prior, flat_mask(self.nonnegative, shape, bias))
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
+        d, bias = self.n_features_in_, self._problem.bias
+        intercept = bias * w[-1] if bias else 0.0
+        return {"coef_": np.array(w[:d]).reshape(1, d), "intercept_": np.array([intercept])}
+
+    def _flat_weights(self) -> np.ndarray:
+        bias = self._problem.bias
+        return np.append(self.coef_[0], self.intercept_ / bias if bias else [])
+
+    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+        """The error; `y` in {-1, +1} or in the caller's classes."""
+        _, score = self._problem.best(BagStack.of(X, self.n_features_in_), w)
+        positive = np.asarray(y) == (1 if isinstance(X, BagStack) else self.classes_[1])
+        return float(np.mean(positive != (score > 0)))
+
+    def _best(self, X) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        return self._problem.best(BagStack.of(X, self.n_features_in_), self._flat_weights())
+
+    def decision_function(self, X) -> np.ndarray:
+        """The score of each bag's best candidate; positive for the second class."""
+        return self._best(X)[1]
+
+    def hidden(self, X) -> np.ndarray:
+        """The best candidate of each bag."""
+        return self._best(X)[0]
+
+    def predict(self, X) -> np.ndarray:
+        """The class of each bag."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+
+def checked_hidden(hidden, stack: BagStack) -> np.ndarray:
+    """Candidates that exist."""
+    hidden, sizes = np.asarray(hidden), np.diff(stack.begin)
+    if hidden.shape != sizes.shape or hidden.dtype.kind not in "iu":
+        raise ValueError(
+            f"hidden has shape {hidden.shape} and type {hidden.dtype}; {sizes.shape} integers are "
+            "needed."
+        )
+    wrong = np.flatnonzero((hidden < 0) | (hidden >= sizes))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"hidden[{i}] is {hidden[i]}; bag {i} has {sizes[i]} candidates.")
+    return hidden
