@@ -18,16 +18,24 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
-    from .estimators import StructuredSVM, SVMClassifier, SVMRegressor
+    from .estimators import (
+        MultilabelClassifier,
+        StructuredSVM,
+        SVMClassifier,
+        SVMRegressor,
+        TaxonomyClassifier,
+    )
     from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
     from .stopping import Gap, OracleCalls, Passes, Seconds, Validation
 
 _HOMES = {
+    "MultilabelClassifier": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
     "StructuredSVM": "estimators",
+    "TaxonomyClassifier": "estimators",
     "check_problem": "checking",
     "load": "persistence",
     "ConvergenceDisplay": "displays",
@@ -57,6 +65,7 @@ __all__ = [
     "Certificate",
     "ConvergenceDisplay",
     "Gap",
+    "MultilabelClassifier",
     "OracleCalls",
     "Passes",
     "Plane",
@@ -65,6 +74,7 @@ __all__ = [
     "SVMRegressor",
     "Seconds",
     "StructuredSVM",
+    "TaxonomyClassifier",
     "Validation",
     "check_problem",
     "load",

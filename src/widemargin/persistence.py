@@ -15,10 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from .losses import Taxonomy
 from .tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Estimators that a file may name.
-KNOWN = ("SVMClassifier", "SVMRegressor", "StructuredSVM")
+KNOWN = (
+    "MultilabelClassifier",
+    "SVMClassifier",
+    "SVMRegressor",
+    "StructuredSVM",
+    "TaxonomyClassifier",
+)
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 SEEN = ("n_features_in_", "feature_names_in_")
@@ -64,7 +71,7 @@ def save(model: Any, path: str | Path) -> None:
     params = {}
     for name, value in model.get_params(deep=False).items():
         if name == "loss" and not isinstance(value, str):
-            value = model.loss_matrix_
+            value = getattr(model, "loss_matrix_", value)
         params[name] = stored_parameter(name, value, arrays)
     header = {
         "estimator": type(model).__name__,
@@ -161,6 +168,12 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
     """A constructor parameter."""
     if name in ("problem", "stop"):  # code
         return None
+    if isinstance(value, Taxonomy):
+        trees = {"parents": value.parents, "weights": value.weights or {}}
+        pairs = {
+            k: [[plain(a, name), plain(b, name)] for a, b in v.items()] for k, v in trees.items()
+        }
+        return {"taxonomy": pairs, "normalize": bool(value.normalize)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if type(value) not in known_solvers().values():
             return "auto"  # a solver of the caller's own is code
@@ -204,6 +217,9 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return tuple(restored(item, arrays) for item in value["tuple"])
     if "pairs" in value:
         return dict(value["pairs"])
+    if "taxonomy" in value:
+        trees = {key: dict(pairs) for key, pairs in value["taxonomy"].items()}
+        return Taxonomy(trees["parents"], trees["weights"], value["normalize"])
     solver = known_solvers().get(value["solver"])
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")

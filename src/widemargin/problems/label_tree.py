@@ -125,14 +125,13 @@ class LabelTree(Labelled):
         child = np.flatnonzero(self.forest.parent >= 0)
         return sets[np.all(sets[:, child] <= sets[:, self.forest.parent[child]], axis=1)]
 
-    def loss(self, y_true, y):
-        """The costs of the wrong labels that are charged."""
-        y_true, y = np.asarray(y_true, np.int64), np.asarray(y, np.int64)
-        wrong = y_true != y
+    def losses(self, Y_true: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """The loss of each row, (n,); see the head of this file."""
+        wrong = Y_true != Y
         if self.forest.is_edge_loss:
             parent = self.forest.parent
-            wrong = wrong & ((parent < 0) | (y_true[parent] == y[parent]))
-        return float(np.sum(np.where(wrong, self.costs[np.arange(self.n_labels), y], 0.0)))
+            wrong = wrong & ((parent < 0) | ~wrong[:, parent])
+        return self._costs_of(wrong, Y)
 
     def decode(self, x, w, y_true=None, loss_scale=1.0):
         """The output of the largest (augmented) score, from the leaves to the roots."""

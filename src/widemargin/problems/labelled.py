@@ -59,8 +59,15 @@ class Labelled:
 
     def loss(self, y_true, y):
         """The costs of the wrong labels."""
-        y_true, y = np.asarray(y_true, np.int64), np.asarray(y, np.int64)
-        return float(np.sum(np.where(y_true != y, self.costs[np.arange(self.n_labels), y], 0.0)))
+        return float(self.losses(np.asarray(y_true)[None], np.asarray(y)[None])[0])
+
+    def losses(self, Y_true: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """The loss of each row, (n,)."""
+        return self._costs_of(Y_true != Y, Y)
+
+    def _costs_of(self, wrong: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        cost = np.where(Y == 1, self.costs[:, 1], self.costs[:, 0])
+        return np.where(wrong, cost, 0.0).sum(axis=1)
 
     def _inputs(self, x) -> np.ndarray:
         x = x.toarray().ravel() if hasattr(x, "toarray") else np.asarray(x, float)
