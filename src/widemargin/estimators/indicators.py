@@ -30,6 +30,8 @@ def row_of(k: int) -> str:
 
 def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     """An indicator, dense or sparse, as (n, L) bytes; a wrong entry is named."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
     dense = y.toarray() if sp.issparse(y) else np.asarray(y)
     if dense.ndim != 2:
         raise ValueError(
@@ -43,8 +45,8 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     if dense.dtype.kind not in "biuf" or is_bad.any():
         row, label = np.argwhere(is_bad)[0] if is_bad.any() else (0, 0)
         raise ValueError(
-            f"{where(row)}: label {label} is {dense[row, label]!r}; 0 or 1 is needed. Labels by "
-            "name are given as sets: [{'a', 'b'}, ...]."
+            f"Unknown label type: {where(row)} has {dense[row, label]!r} for label {label}; 0 or 1 "
+            "is needed. Labels by name are given as sets: [{'a', 'b'}, ...]."
         )
     return np.ascontiguousarray(dense, np.uint8)
 
