@@ -271,8 +271,9 @@ def test_grid_search_weights_and_warm_start(sample):
         ({"loss": [1.0, 1.0]}, "costs of 2 labels; there are 3"),
         ({"loss": [1.0, -1.0, 1.0]}, "label 1: the cost of missing it is -1.0"),
         ({"taxonomy": "tree"}, "a Taxonomy, 'paths' or None"),
-        ({"taxonomy": Taxonomy({0: 2, 1: "top"})}, "2 is not a node|2, above it|no label"),
-        ({"taxonomy": Taxonomy({0: 5, 5: 2, 1: 2})}, "is the root|above it"),
+        ({"taxonomy": Taxonomy({0: 2, 2: "top"})}, "1 is not a node"),
+        ({"taxonomy": Taxonomy({0: 5, 5: 2, 1: 2})}, "2 is the root of the taxonomy"),
+        ({"taxonomy": Taxonomy({0: 5, 5: 9, 1: 9, 2: 9})}, "label 0: 5, above it .* is no label"),
         ({"rescaling": "both"}, "'margin' or 'slack'"),
         ({"C": -1.0}, "C must be a positive"),
     ],
@@ -287,7 +288,7 @@ def test_bad_labels(sample):
     fit = MultilabelClassifier().fit
     wrong = Y.copy()
     wrong[7, 1] = 2
-    with pytest.raises(ValueError, match=r"row 7 of y has .*2.* for label 1"):
+    with pytest.raises(ValueError, match="row 7 of y has 2 for label 1"):
         fit(X, wrong)
     with pytest.raises(ValueError, match="use SVMClassifier"):
         fit(X, Y[:, 0])
@@ -303,7 +304,7 @@ def test_bad_labels(sample):
         fit(X, [{"a"}] * 49 + [["a"]])
     bad = Y.copy()
     bad[5] = 1, 0, 0
-    with pytest.raises(ValueError, match=r"row 5 of y: label .*0.* is on"):
+    with pytest.raises(ValueError, match="row 5 of y: label 0 is on and 2, above it"):
         MultilabelClassifier(taxonomy=NUMBERS).fit(X, bad)
     model = MultilabelClassifier(taxonomy=NUMBERS, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="row 5 of y"):

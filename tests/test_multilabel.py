@@ -18,7 +18,15 @@ from widemargin.oracle import CompiledOracle, PythonOracle, make_oracle
 from widemargin.problems import LabelSets, LabelTree, SeparateLabels
 from widemargin.problems.forests import chow_liu
 from widemargin.run import run
-from widemargin.solvers import BlockFrankWolfe, Cached, DualCoordinate, NSlack, OneSlack
+from widemargin.solvers import (
+    BlockFrankWolfe,
+    Cached,
+    DualCoordinate,
+    Incremental,
+    NSlack,
+    OneSlack,
+    Start,
+)
 from widemargin.stopping import Gap, Passes
 
 TOL = 1e-7
@@ -28,6 +36,8 @@ SOLVERS = {
     "dual_coordinate": DualCoordinate(),
     "block_frank_wolfe": BlockFrankWolfe(),
     "cached": Cached(DualCoordinate()),
+    "incremental": Incremental(DualCoordinate()),
+    "sequential": DualCoordinate(order="sequential", shrink=False),
 }
 
 
@@ -273,8 +283,9 @@ def test_every_solver_reaches_the_reference(name, kind, rescaling, source):
     assert result.certificate.primal == pytest.approx(true, rel=1e-9)
 
 
+@pytest.mark.parametrize("source", ["fused", "planes"])
 @pytest.mark.parametrize("name", SOLVERS)
-def test_separate_labels_have_the_same_optimum(name):
+def test_separate_labels_have_the_same_optimum(name, source):
     """One example per row and label: another dual, the same primal."""
     problem, X, Y, weights, best, planes, written = case("none", "margin")
     target = np.where(Y == 1, problem.costs[:, 0], -problem.costs[:, 1])
@@ -282,12 +293,29 @@ def test_separate_labels_have_the_same_optimum(name):
     oracle = CompiledOracle(
         separate.oracle, separate.pack(X, target), Y.size, separate, 0.5, np.repeat(weights, 3)
     )
+    oracle.may_fuse = source == "fused"
     rng, stop = np.random.default_rng(0), Gap(TOL) | Passes(3000)
     result = run(SOLVERS[name], oracle, Geometry(separate.n_features), rng, stop)
     assert result.stopped_by == "gap"
     assert result.certificate.primal == pytest.approx(best.objective, rel=1e-6)
     true = reference.objective(planes, 0.5 * weights, written, result.w)
     assert result.certificate.primal == pytest.approx(true, rel=1e-9)
+
+
+def test_separate_labels_start_from_another_C():
+    """Dual variables of an earlier fit are clipped to the new boxes."""
+    problem, X, Y, _, _, planes, written = case("none", "margin")
+    target = np.where(Y == 1, problem.costs[:, 0], -problem.costs[:, 1])
+    separate, start = SeparateLabels(3, 3, 0.5), None
+    for C in (2.0, 0.25):
+        data = separate.pack(sp.csr_matrix(X), target)
+        oracle = CompiledOracle(separate.oracle, data, Y.size, separate, C)
+        rng, stop = np.random.default_rng(0), Gap(TOL) | Passes(3000)
+        geometry = Geometry(separate.n_features)
+        result = run(DualCoordinate(), oracle, geometry, rng, stop, start=start)
+        start = Start(result.w, result.state.beta)
+        best = reference.solve(planes, np.full(len(Y), C), written)
+        assert result.certificate.primal == pytest.approx(best.objective, rel=1e-6)
 
 
 # ---------------------------------------------------------------- trees from data, bad problems

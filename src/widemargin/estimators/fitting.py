@@ -20,7 +20,7 @@ from ..persistence import LEARNT
 from ..rows import check_indices
 from ..run import Progress, run
 from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
-from ..solvers.dual_coordinate import fused_loop
+from ..solvers.dual_coordinate import batch_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
@@ -96,7 +96,7 @@ def check_solver(solver: Any) -> None:
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
     """What "auto" means, by the layout of the data or by the measured cost of an oracle call."""
-    if fused_loop(oracle, geometry) is not None:
+    if batch_loop(oracle, geometry) is not None:
         if isinstance(oracle.data, BoxRows):
             rows = oracle.data.rows
             per_row = rows.values.size / max(1, oracle.n_examples)

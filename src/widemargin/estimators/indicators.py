@@ -45,7 +45,7 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     if dense.dtype.kind not in "biuf" or is_bad.any():
         row, label = np.argwhere(is_bad)[0] if is_bad.any() else (0, 0)
         raise ValueError(
-            f"Unknown label type: {where(row)} has {dense[row, label]!r} for label {label}; 0 or 1 "
+            f"Unknown label type: {where(row)} has {dense[row, label]} for label {label}; 0 or 1 "
             "is needed. Labels by name are given as sets: [{'a', 'b'}, ...]."
         )
     return np.ascontiguousarray(dense, np.uint8)

@@ -361,8 +361,8 @@ max_seconds, stop, warm_start, random_state
             if wrong.size:
                 row, k = int(wrong[0, 0]), int(child[wrong[0, 1]])
                 raise ValueError(
-                    f"{where(row)}: label {self.classes_[k]!r} is on and "
-                    f"{self.classes_[parent[k]]!r}, above it in the taxonomy, is not."
+                    f"{where(row)}: label {self.classes_[k]} is on and "
+                    f"{self.classes_[parent[k]]}, above it in the taxonomy, is not."
                 )
         return Y
 

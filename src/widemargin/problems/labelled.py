@@ -86,9 +86,7 @@ class Labelled:
         wrong = np.argwhere((truth != 0) & (truth != 1))
         if wrong.size:
             i, label = wrong[0]
-            raise ValueError(
-                f"example {i}: label {label} is {truth[i, label]!r}; 0 or 1 is needed."
-            )
+            raise ValueError(f"example {i}: label {label} is {truth[i, label]}; 0 or 1 is needed.")
         return np.ascontiguousarray(truth, np.uint8)
 
 

@@ -10,17 +10,11 @@ of them, where the rows as a whole would need one for every set of labels.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..compile import kernel
-from ..rows import Rows, as_rows, write_plane
-
-
-class SeparateRows(NamedTuple):
-    rows: Rows
-    target: np.ndarray  # (n, L) signed margins
+from ..layouts import SeparateRows
+from ..rows import as_rows, write_plane
 
 
 class SeparateLabels:

@@ -16,22 +16,13 @@ y below it and -s_v x for those of k: |delta|^2 = |x|^2 times the sum of s_v^2 a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from ..compile import kernel
-from ..rows import Rows, as_rows, write_plane
+from ..layouts import NodeRows
+from ..rows import as_rows, write_plane
 from .multiclass import check_matrix, class_scores
-
-
-class NodeRows(NamedTuple):
-    rows: Rows
-    label: np.ndarray  # (n,) int64
-    loss: np.ndarray  # (K, K) [true, predicted]
-    size: np.ndarray  # (N,) s of each node
-    start: np.ndarray  # (K + 1,) where the path of each class begins
-    path: np.ndarray  # nodes from below the root down to the class
 
 
 class SharedClasses:
