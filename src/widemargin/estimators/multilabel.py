@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
@@ -441,6 +442,6 @@ max_seconds, stop, warm_start, random_state
 
 def check_length(X, y) -> None:
     """As many rows as sets of labels."""
-    n = y.shape[0] if hasattr(y, "shape") else len(y)
+    n = y.shape[0] if sp.issparse(y) else len(y)
     if X.shape[0] != n:
         raise ValueError(f"X has {X.shape[0]} rows and y has {n}.")
