@@ -14,9 +14,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
-from ..layouts import BoxRows, ClassRows
+from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..persistence import LEARNT
+from ..problems.label_sets import SetRows
+from ..problems.label_tree import ForestRows
 from ..rows import check_indices
 from ..run import Progress, run
 from ..solvers import NAMES, Cached, DualCoordinate, ProximalNewton, Solver, Start, StreamingSolver
@@ -25,6 +27,8 @@ from ..stopping import Gap, Passes, Rule, Seconds
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
+#: Packed examples whose oracles are known to be quick.
+CHEAP = (BoxRows, ClassRows, NodeRows, SeparateRows, ForestRows, SetRows)
 #: An oracle call slower than this is worth a cache of planes.
 SLOW_CALL = 2e-5
 
@@ -103,7 +107,7 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
                 return ProximalNewton()
         return DualCoordinate()
-    if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows | ClassRows):
+    if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, CHEAP):
         return DualCoordinate()  # known to be cheap; timing would make the choice a matter of luck
     w = geometry.weights(np.zeros(oracle.n_features))
     if oracle.seconds_per_call(w) < SLOW_CALL:

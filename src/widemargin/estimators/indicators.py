@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..losses import Taxonomy
+
 KINDS = ("array", "sparse", "sets")
 
 
@@ -35,7 +37,7 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     dense = y.toarray() if sp.issparse(y) else np.asarray(y)
     if dense.ndim != 2:
         raise ValueError(
-            f"y has shape {dense.shape}; an indicator array (n, labels) of 0 and 1, or a list of "
+            f"Unknown label type: y has shape {dense.shape}; an indicator array (n, labels) of 0 and 1, or a list of "
             "sets of labels, is needed. For one label per row use SVMClassifier."
         )
     try:
@@ -98,6 +100,42 @@ def sets_to_indicator(
                 above[label] = [column[label], *(column[a] for a in more if a in column)]
             out[i, above[label]] = 1
     return out
+
+
+def parents_in(tree: Taxonomy, classes: np.ndarray) -> np.ndarray:
+    """Number of the label above each label, -1 below the root.
+
+    Examples
+    --------
+    >>> parents_in(Taxonomy.from_paths(["a", "a/b"]), np.array(["a", "a/b"])).tolist()
+    [-1, 0]
+    """
+    column = {label: k for k, label in enumerate(classes.tolist())}
+    if tree.root in column:
+        raise ValueError(f"{tree.root!r} is the root of the taxonomy; it is no label.")
+    parent = np.full(len(column), -1, np.int64)
+    for label, k in column.items():
+        above = tree.path(label)[:-1]
+        if above and above[-1] not in column:
+            raise ValueError(
+                f"label {label!r}: {above[-1]!r}, above it in the taxonomy, is no label."
+            )
+        parent[k] = column[above[-1]] if above else -1
+    return parent
+
+
+def check_closed(
+    Y: np.ndarray, parent: np.ndarray, classes: np.ndarray, where: Callable[[int], str] = row_of
+) -> None:
+    """No label may be on without the one above it."""
+    child = np.flatnonzero(parent >= 0)
+    wrong = np.argwhere(Y[:, child] > Y[:, parent[child]])
+    if wrong.size:
+        row, k = int(wrong[0, 0]), int(child[wrong[0, 1]])
+        raise ValueError(
+            f"{where(row)}: label {classes[k]} is on and {classes[parent[k]]}, above it in the "
+            "taxonomy, is not."
+        )
 
 
 def as_kind(indicator: np.ndarray, kind: str, classes: np.ndarray) -> Any:

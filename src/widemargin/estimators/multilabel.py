@@ -31,7 +31,16 @@ from .fitting import (
     refuse_all_zero,
     row_blocks,
 )
-from .indicators import as_indicator, as_kind, kind_of, row_of, set_labels, sets_to_indicator
+from .indicators import (
+    as_indicator,
+    as_kind,
+    check_closed,
+    kind_of,
+    parents_in,
+    row_of,
+    set_labels,
+    sets_to_indicator,
+)
 from .streaming import Streaming, is_streaming
 
 PAIRS = ("none", "tree", "all")
@@ -155,6 +164,7 @@ max_seconds, stop, warm_start, random_state
         if weights is not None:
             refuse_all_zero(weights)
         self._learn_structure(Y)
+        Y = self._indicator(y)  # again: legal in the hierarchy
         if is_streaming(self.solver):
             kind = self.output_kind_
             self._fit_rows(X, y if kind == "sets" else Y, weights)
@@ -202,6 +212,7 @@ max_seconds, stop, warm_start, random_state
                 tree = self._taxonomy(labels)
                 labels = set_labels([set(labels.tolist()), *(tree.path(k) for k in labels)])
             self.classes_ = labels
+            self.parent_ = np.full(len(labels), -1, np.int64)
             return
         n_labels = as_indicator(y).shape[1]
         if classes is not None and not np.array_equal(classes, np.arange(n_labels)):
@@ -211,7 +222,7 @@ max_seconds, stop, warm_start, random_state
             )
         if n_labels == 0:
             raise ValueError("y has no labels: its shape is (n, 0).")
-        self.classes_ = np.arange(n_labels)
+        self.classes_, self.parent_ = np.arange(n_labels), np.full(n_labels, -1, np.int64)
 
     def _taxonomy(self, labels) -> Taxonomy:
         """The hierarchy, as an object."""
@@ -234,17 +245,7 @@ max_seconds, stop, warm_start, random_state
         self.costs_ = self._costs(L)
         self.parent_ = np.full(L, -1, np.int64)
         if self.taxonomy is not None:
-            tree = self._taxonomy(self.classes_)
-            column = {label: k for k, label in enumerate(self.classes_.tolist())}
-            if tree.root in column:
-                raise ValueError(f"{tree.root!r} is the root of the taxonomy; it is no label.")
-            for label, k in column.items():
-                above = tree.path(label)[:-1]
-                if above and above[-1] not in column:
-                    raise ValueError(
-                        f"label {label!r}: {above[-1]!r}, above it in the taxonomy, is no label."
-                    )
-                self.parent_[k] = column[above[-1]] if above else -1
+            self.parent_ = parents_in(self._taxonomy(self.classes_), self.classes_)
         elif self.pairs == "tree":
             if Y is None:
                 raise ValueError(
@@ -355,16 +356,8 @@ max_seconds, stop, warm_start, random_state
         Y = as_indicator(y, where)
         if Y.shape[1] != len(self.classes_):
             raise ValueError(f"y has {Y.shape[1]} labels; the model has {len(self.classes_)}.")
-        parent = getattr(self, "parent_", None)
-        if self.taxonomy is not None and parent is not None:
-            child = np.flatnonzero(parent >= 0)
-            wrong = np.argwhere(Y[:, child] > Y[:, parent[child]])
-            if wrong.size:
-                row, k = int(wrong[0, 0]), int(child[wrong[0, 1]])
-                raise ValueError(
-                    f"{where(row)}: label {self.classes_[k]} is on and "
-                    f"{self.classes_[parent[k]]}, above it in the taxonomy, is not."
-                )
+        if self.taxonomy is not None:
+            check_closed(Y, self.parent_, self.classes_, where)
         return Y
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..compile import kernel
 from ..rows import write_plane
@@ -70,7 +71,7 @@ class Labelled:
         return np.where(wrong, cost, 0.0).sum(axis=1)
 
     def _inputs(self, x) -> np.ndarray:
-        x = x.toarray().ravel() if hasattr(x, "toarray") else np.asarray(x, float)
+        x = x.toarray().ravel() if issparse(x) else np.asarray(x, float)
         return np.append(x, self.bias)[: self.shape[0]]
 
     def _scores(self, x, w) -> tuple[np.ndarray, np.ndarray]:
