@@ -253,8 +253,9 @@ def pruned(model, parts) -> None:
         )
 
 
-def run() -> None:
-    """All tables."""
+def run() -> str:
+    """Print all tables, each when it is ready."""
     scene()
     enron()
     taxonomies()
+    return ""

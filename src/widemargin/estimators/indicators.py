@@ -37,8 +37,9 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     dense = y.toarray() if sp.issparse(y) else np.asarray(y)
     if dense.ndim != 2:
         raise ValueError(
-            f"Unknown label type: y has shape {dense.shape}; an indicator array (n, labels) of 0 and 1, or a list of "
-            "sets of labels, is needed. For one label per row use SVMClassifier."
+            f"Unknown label type: y has shape {dense.shape}; an indicator array (n, labels) of 0 "
+            "and 1, or a list of sets of labels, is needed. For one label per row use "
+            "SVMClassifier."
         )
     try:
         is_bad = ~((dense == 0) | (dense == 1))
