@@ -1,7 +1,9 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [sequence_files] [schedules] [rivals] [latent] [threads] [memory3gb]
+[parsing] [ranking] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
+[memory3gb]
 
-memory3gb runs only when it is named: it takes minutes, and 8 GB of disk in TMPDIR.
+labels and memory3gb run only when they are named: they take minutes, memory3gb also 8 GB of disk in
+TMPDIR.
 """
 
 from __future__ import annotations
@@ -13,18 +15,21 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is loaded
 
-ON_REQUEST = ("memory3gb",)
+ON_REQUEST = ("labels", "memory3gb")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", help="which ones; all but memory3gb by default")
+    parser.add_argument(
+        "names", nargs="*", help="which ones; all but labels and memory3gb by default"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="interleaved repetitions")
     parser.add_argument("--gigabytes", type=float, default=3.0, help="of memory3gb")
     args = parser.parse_args()
 
     from . import (
         costs,
+        labels,
         latent,
         linear,
         parsing,
@@ -47,6 +52,7 @@ def main() -> int:
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
         "latent": latent.latent,
         "threads": latent.threads,
+        "labels": labels.run,
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
     unknown = [name for name in args.names if name not in known]

@@ -70,7 +70,7 @@ def test_argument_comes_before_the_variable(tmp_path, monkeypatch):
 def test_missing_files_are_named(tmp_path, name):
     with pytest.raises(FileNotFoundError) as caught:
         load_dataset(name, data_home=tmp_path)
-    folder = name.removesuffix(".binary").removesuffix("01")
+    folder = datasets._LOADERS[name][0]
     message = str(caught.value)
     assert str(tmp_path / folder) in message
     assert "WIDEMARGIN_DATA" in message
@@ -268,3 +268,52 @@ def test_letters(data_home):
         np.bincount(fold), [626, 704, 684, 698, 693, 651, 739, 717, 690, 675]
     )
     assert (found.y_train == 0).sum() == 4034
+
+
+# Labels in a tree
+
+
+ARFF = b"""@RELATION small
+
+@ATTRIBUTE one numeric
+@ATTRIBUTE two   NUMERIC
+@ATTRIBUTE class    hierarchical a,a/b,c
+
+@DATA
+1,2.5,a@a/b
+0,-1,c
+"""
+
+
+def test_hierarchical_arff(tmp_path):
+    files = dict.fromkeys(datasets.FOLDERS["hmc"].sha256, gzip.compress(ARFF))
+    (tmp_path / "hmc").mkdir()
+    for name, content in files.items():
+        (tmp_path / "hmc" / name).write_bytes(content)
+    found = load_dataset("diatoms", data_home=tmp_path)
+    assert found.X_train.tolist() == [[1.0, 2.5], [0.0, -1.0]]
+    assert found.extra["class_names"] == ["a", "a/b", "c"]
+    assert found.extra["parent"] == {"a": "root", "a/b": "a", "c": "root"}
+    assert found.y_train.tolist() == [1, 2]
+    assert load_dataset("enron", data_home=tmp_path).y_test.tolist() == [[1, 1, 0], [0, 0, 1]]
+    (tmp_path / "hmc" / "Diatoms_test.arff.gz").write_bytes(gzip.compress(b"no data"))
+    with pytest.raises(ValueError, match="not a hierarchical ARFF"):
+        load_dataset("diatoms", data_home=tmp_path)
+
+
+@pytest.mark.needs_data("hmc", "scene")
+@pytest.mark.parametrize(
+    ("name", "rows", "nodes"),
+    [
+        ("imclef07a", (10000, 1006, 80), 96),
+        ("imclef07d", (10000, 1006, 80), 46),
+        ("diatoms", (2065, 1054, 371), 398),
+        ("enron", (988, 660, 1001), 56),
+        ("scene", (1211, 1196, 294), 0),
+    ],
+)
+def test_label_sets_and_trees(data_home, name, rows, nodes):
+    found = load_dataset(name, data_home=data_home)
+    assert (*found.X_train.shape[:1], *found.X_test.shape) == rows
+    assert len(found.extra.get("class_names", [])) == nodes
+    assert found.y_train.shape == ((rows[0], nodes or 6) if found.y_train.ndim == 2 else rows[:1])

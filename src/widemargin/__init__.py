@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from .estimators import (
         LatentStructuredSVM,
         LatentSVM,
+        MultilabelClassifier,
         Ranker,
         SequenceTagger,
         StructuredSVM,
         SVMClassifier,
         SVMRegressor,
+        TaxonomyClassifier,
     )
     from .persistence import load
     from .problem import Plane, Problem
@@ -36,10 +38,12 @@ _HOMES = {
     "Ranker": "estimators",
     "LatentSVM": "estimators",
     "LatentStructuredSVM": "estimators",
+    "MultilabelClassifier": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
     "SequenceTagger": "estimators",
     "StructuredSVM": "estimators",
+    "TaxonomyClassifier": "estimators",
     "check_problem": "checking",
     "load": "persistence",
     "ConvergenceDisplay": "displays",
@@ -72,6 +76,7 @@ __all__ = [
     "Gap",
     "LatentSVM",
     "LatentStructuredSVM",
+    "MultilabelClassifier",
     "OracleCalls",
     "Passes",
     "Plane",
@@ -82,6 +87,7 @@ __all__ = [
     "Seconds",
     "SequenceTagger",
     "StructuredSVM",
+    "TaxonomyClassifier",
     "Validation",
     "check_problem",
     "load",

@@ -154,6 +154,27 @@ FOLDERS: dict[str, Folder] = {
         },
         {},
     ),
+    "scene": Folder(
+        "the multi-label Scene data as npz with X_train, X_test, y_train and y_test",
+        {
+            "scene.npz": "0d9a8a4796dd53ee9855cdc3b0a3fe2d5e2611fe98b407648dad121cdff6f362",
+        },
+        {},
+    ),
+    "hmc": Folder(
+        "hierarchical classification data in the ARFF of CLUS, packed with gzip",
+        {
+            "Diatoms_test.arff.gz": "fc514b88c41f6484fac3f372835637ec1d6c021f9fcf4005a36eb29100b63385",
+            "Diatoms_train.arff.gz": "d8cdf4bae62deb5f1e90f66951a55b498c12c07c666e1c06dafa8facb33a607a",
+            "Enron_corr_test.arff.gz": "e277be63f9398e8a9c89de792634148a65bc3b111a7fc9a239e12bcb9ec903f2",
+            "Enron_corr_trainvalid.arff.gz": "69cbdb62c941e6dabed40761dd55ba7a96afb920bd33fc92f45db8d37a5dcb28",
+            "ImCLEF07A_Test.arff.gz": "ec4bcd62f53476b2771c915f9bb501c21a37b0de4c6e5cf6a699e6afddf12560",
+            "ImCLEF07A_Train.arff.gz": "1468f86c188b080d873099c024b1c1d120fea0059d598ab7360618defafb343d",
+            "ImCLEF07D_Test.arff.gz": "66d32c83b5032c62447683ac53515e4fd4883e3daa1d7cd36ecf78b9fca54387",
+            "ImCLEF07D_Train.arff.gz": "358dac7dccfa280ba3d95857ea41b0187870394ee72d51958ce172d9c85ff08d",
+        },
+        {},
+    ),
 }
 
 
@@ -179,6 +200,11 @@ def load_dataset(name: str, *, data_home: str | os.PathLike[str] | None = None) 
         - ``"mq2008"``: dense documents of 784 queries, relevances 0..2, no fixed test part; extra:
           ``qid`` of each row, its ``part`` 1..5 (S1 to S5), and ``folds``, five triples
           (train, validation, test) of parts: ((1, 2, 3), (4,), (5,)) and so on round.
+        - ``"scene"``: dense in [0, 1], `y` an indicator of 6 labels.
+        - ``"imclef07a"``, ``"imclef07d"``, ``"diatoms"``: dense, one class of a tree; `y` numbers
+          the nodes; extra: ``class_names`` (the nodes, as paths a/b/c), ``parent`` as above.
+        - ``"enron"``: dense 0/1 words, `y` an indicator of all nodes of a tree, closed upwards;
+          extra as before.
     data_home : path-like, optional
         Parent of the data folders, looked at before ``WIDEMARGIN_DATA`` and
         ``~/.cache/widemargin``. Fetched files go here, or else to the cache.
@@ -393,6 +419,66 @@ def _load_mq2008(name: str, folder: Path) -> Dataset:
     return Dataset(name, X, y, None, None, extra)
 
 
+def _load_scene(name: str, folder: Path) -> Dataset:
+    with np.load(folder / "scene.npz", allow_pickle=False) as arrays:
+        X_train, X_test = (arrays[f"X_{part}"].astype(np.float64) for part in ("train", "test"))
+        y_train, y_test = (arrays[f"y_{part}"].astype(np.int64) for part in ("train", "test"))
+    return Dataset(name, X_train, y_train, X_test, y_test, {})
+
+
+def _hierarchical_arff(path: Path) -> tuple[np.ndarray, list[list[str]], list[str]]:
+    """Rows, the labels of each row, and all labels, of a file whose last attribute is the class.
+
+    Labels are paths a/b/c, several of them joined by `@`; the header lists those that may occur.
+    """
+    labels: list[str] = []
+    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            words = line.split()
+            if len(words) >= 4 and words[2].lower() == "hierarchical":
+                labels = "".join(words[3:]).split(",")
+            if words and words[0].lower() == "@data":
+                break
+        records = [line.strip().rpartition(",") for line in lines if line.strip()]
+    if not labels or not records:
+        raise ValueError(f"{path} is not a hierarchical ARFF file")
+    X = np.array([np.array(row.split(","), np.float64) for row, _, _ in records])
+    return X, [paths.strip().split("@") for _, _, paths in records], labels
+
+
+def _load_tree(train: str, test: str) -> Callable[[str, Path], Dataset]:
+    def load(name: str, folder: Path) -> Dataset:
+        X_train, paths_train, labels = _hierarchical_arff(folder / train)
+        X_test, paths_test, more = _hierarchical_arff(folder / test)
+        written = {*labels, *more, *(p for row in paths_train + paths_test for p in row)}
+        nodes = sorted({"/".join(path.split("/")[: k + 1]) for path in written for k in range(9)})
+        number = {node: k for k, node in enumerate(nodes)}
+        extra = {
+            "class_names": nodes,
+            "parent": {node: node.rpartition("/")[0] or "root" for node in nodes},
+        }
+        if name == "enron":
+            y_train, y_test = (_closed(rows, number) for rows in (paths_train, paths_test))
+        else:  # one class a row: the deepest of its nodes
+            y_train, y_test = (
+                np.array([number[max(row, key=lambda path: path.count("/"))] for row in rows])
+                for rows in (paths_train, paths_test)
+            )
+        return Dataset(name, X_train, y_train, X_test, y_test, extra)
+
+    return load
+
+
+def _closed(rows: list[list[str]], number: dict[str, int]) -> np.ndarray:
+    """An indicator of the labels of each row and all nodes above them."""
+    y = np.zeros((len(rows), len(number)), np.int64)
+    for i, row in enumerate(rows):
+        for path in row:
+            steps = path.split("/")
+            y[i, [number["/".join(steps[: k + 1])] for k in range(len(steps))]] = 1
+    return y
+
+
 _LOADERS: dict[str, tuple[str, Callable[[str, Path], Dataset]]] = {
     "a8a": ("a8a", _load_binary(123)),
     "a9a": ("a9a", _load_binary(123)),
@@ -407,4 +493,9 @@ _LOADERS: dict[str, tuple[str, Callable[[str, Path], Dataset]]] = {
     "letters": ("letters", _load_letters),
     "conll2000": ("conll2000", _load_conll2000),
     "mq2008": ("mq2008", _load_mq2008),
+    "scene": ("scene", _load_scene),
+    "imclef07a": ("hmc", _load_tree("ImCLEF07A_Train.arff.gz", "ImCLEF07A_Test.arff.gz")),
+    "imclef07d": ("hmc", _load_tree("ImCLEF07D_Train.arff.gz", "ImCLEF07D_Test.arff.gz")),
+    "diatoms": ("hmc", _load_tree("Diatoms_train.arff.gz", "Diatoms_test.arff.gz")),
+    "enron": ("hmc", _load_tree("Enron_corr_trainvalid.arff.gz", "Enron_corr_test.arff.gz")),
 }

@@ -1,4 +1,4 @@
-"""Two shapes of packed data that solvers have special loops for.
+"""Shapes of packed data that solvers have special loops for.
 
 A problem packs its examples into one of these when they fit; a solver recognises the *shape*, and
 neither imports the other. Any other packed data goes through planes.
@@ -11,6 +11,11 @@ binary      target = +-margin; beta in [0, C_i] for a positive, [-C_i, 0] for a 
 regression  target = y, two-sided: beta in [-C_i, C_i], epsilon the width of the tube
 
 `ClassRows`: one class out of K, weights feature-major: weight of feature j for class k at j*K + k.
+
+`NodeRows`: one class out of K, weights on the N nodes of a tree, feature-major; the score of a
+class is the sum over the nodes of its path.
+
+`SeparateRows`: L labels, each a binary problem of its own; weights feature-major.
 """
 
 from __future__ import annotations
@@ -34,6 +39,20 @@ class ClassRows(NamedTuple):
     rows: Rows
     label: np.ndarray  # (n,) int64
     loss: np.ndarray  # (K, K) [true, predicted]
+
+
+class NodeRows(NamedTuple):
+    rows: Rows
+    label: np.ndarray  # (n,) int64
+    loss: np.ndarray  # (K, K) [true, predicted]
+    size: np.ndarray  # (N,) s of each node
+    start: np.ndarray  # (K + 1,) where the path of each class begins
+    path: np.ndarray  # nodes from below the root down to the class
+
+
+class SeparateRows(NamedTuple):
+    rows: Rows
+    target: np.ndarray  # (n, L) signed margins
 
 
 @inlined

@@ -15,17 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from .losses import Taxonomy
 from .tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = (
     "LatentSVM",
     "LatentStructuredSVM",
+    "MultilabelClassifier",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
     "SequenceTagger",
     "StructuredSVM",
+    "TaxonomyClassifier",
 )
 #: Those whose problem is code, and has to be given again.
 WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
@@ -81,7 +84,7 @@ def save(model: Any, path: str | Path) -> None:
     params = {}
     for name, value in model.get_params(deep=False).items():
         if name == "loss" and not isinstance(value, str):
-            value = model.loss_matrix_
+            value = getattr(model, "loss_matrix_", value)
         params[name] = stored_parameter(name, value, arrays)
     header = {
         "estimator": type(model).__name__,
@@ -186,6 +189,12 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
     """A constructor parameter."""
     if name in ("problem", "stop"):  # code
         return None
+    if isinstance(value, Taxonomy):
+        trees = {"parents": value.parents, "weights": value.weights or {}}
+        pairs = {
+            k: [[plain(a, name), plain(b, name)] for a, b in v.items()] for k, v in trees.items()
+        }
+        return {"taxonomy": pairs, "normalize": bool(value.normalize)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if type(value) not in known_solvers().values():
             return "auto"  # a solver of the caller's own is code
@@ -248,6 +257,9 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         if len(found) != value["count"]:
             raise ValueError(f"{value['strings']} has {len(found)} names, not {value['count']}")
         return found
+    if "taxonomy" in value:
+        trees = {key: dict(pairs) for key, pairs in value["taxonomy"].items()}
+        return Taxonomy(trees["parents"], trees["weights"], value["normalize"])
     solver = known_solvers().get(value["solver"])
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")

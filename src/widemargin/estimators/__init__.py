@@ -2,17 +2,21 @@
 
 from .classifier import SVMClassifier
 from .latent import LatentStructuredSVM, LatentSVM
+from .multilabel import MultilabelClassifier
 from .ranker import Ranker
 from .regressor import SVMRegressor
 from .structured import StructuredSVM
 from .tagger import SequenceTagger
+from .taxonomy import TaxonomyClassifier
 
 __all__ = [
     "LatentSVM",
     "LatentStructuredSVM",
+    "MultilabelClassifier",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
     "SequenceTagger",
     "StructuredSVM",
+    "TaxonomyClassifier",
 ]

@@ -133,13 +133,13 @@ class SVMClassifier(
         """
         check_parameters(self)
         X, y = checked_data(self, X, y)
-        self.classes_ = np.unique(y)
+        self.classes_ = self._outputs(np.unique(y))
         check_classification_targets(self.classes_)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
             )
-        self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
+        self.loss_matrix_ = self._costs()
         if is_streaming(self.solver):
             return self._fit_rows(X, y, checked_weights(sample_weight, X))
         weights = self._example_weights(sample_weight, X, y)
@@ -165,6 +165,14 @@ class SVMClassifier(
         all data.
         """
         return self._partial_fit(X, y, sample_weight, classes)
+
+    def _outputs(self, labels: np.ndarray) -> np.ndarray:
+        """All classes that may be predicted, from those of the examples."""
+        return labels
+
+    def _costs(self) -> np.ndarray:
+        """Cost [true, predicted] in the order of `classes_`."""
+        return cost_matrix(self.loss, self.classes_)
 
     def _problem(self, d: int, label: np.ndarray):
         """The problem of `d` features, and the targets of the labels 0..K-1."""
@@ -198,8 +206,8 @@ class SVMClassifier(
                 f"Only one class, {labels[0]!r}, is known; at least two classes are needed. "
                 "Pass classes=... where the first examples do not show all."
             )
-        self.classes_ = labels
-        self.loss_matrix_ = cost_matrix(self.loss, self.classes_)
+        self.classes_ = self._outputs(labels)
+        self.loss_matrix_ = self._costs()
         self.class_weights_ = None
         if self.class_weight is not None:
             seen = stream.y if counted else self.classes_

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
-from ..layouts import BoxRows, ClassRows
+from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..rows import check_indices
@@ -29,11 +29,13 @@ from ..solvers import (
     StreamingSolver,
     Uncertified,
 )
-from ..solvers.dual_coordinate import fused_loop
+from ..solvers.dual_coordinate import batch_loop
 from ..stopping import Gap, Passes, Rule, Seconds
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
+#: Rows of single examples, which are never long lists.
+LAYOUTS = (BoxRows, ClassRows, NodeRows, SeparateRows)
 #: An oracle call slower than this is worth a cache of planes.
 SLOW_CALL = 2e-5
 #: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent.
@@ -113,7 +115,7 @@ def check_solver(solver: Any) -> None:
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
     """What "auto" means, by the layout of the data or by the measured cost of an oracle call."""
-    if fused_loop(oracle, geometry) is not None:
+    if batch_loop(oracle, geometry) is not None:
         if isinstance(oracle.data, BoxRows):
             rows = oracle.data.rows
             per_row = rows.values.size / max(1, oracle.n_examples)
@@ -122,7 +124,7 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
         return DualCoordinate()
     if isinstance(oracle, CompiledOracle):  # timing would make the choice a matter of luck
         are_few = oracle.n_examples <= FEW_EXAMPLES
-        if are_few and not isinstance(oracle.data, BoxRows | ClassRows):
+        if are_few and not isinstance(oracle.data, LAYOUTS):
             return OneSlack()  # such as one ranking of thousands
         return DualCoordinate()
     w = geometry.weights(np.zeros(oracle.n_features))

@@ -13,8 +13,8 @@ Kolmogorov, Lampert 2015): a plane that mattered once often matters again.
 violated plane into the example's working set, then transfers mass between the most violating pair
 of planes, the truth being one of them (the single update of eq. 25 is a transfer from or to it).
 
-Data packed as `BoxRows` or `ClassRows` has loops of its own in `box.py` and `classes.py`, which
-reach the same optimum without storing planes.
+Data packed as one of `layouts.py` has a loop of its own in `box.py`, `classes.py`, `nodes.py` or
+`separate.py`, which reaches the same optimum without storing planes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..compile import kernel
-from ..layouts import BoxRows, ClassRows
+from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ..oracle import CompiledOracle
 from ..planes import (
     FULL,
@@ -35,11 +35,13 @@ from ..planes import (
     take_in,
 )
 from ..recall import Recalled
-from . import box, classes
+from . import box, classes, nodes, separate
 from .protocol import Bound
 
 #: Loops for special layouts, used where nothing but |w|^2 regularises.
 FUSED = {BoxRows: box, ClassRows: classes}
+#: Loops that exist for all data at once only, not for streams.
+BATCH = FUSED | {NodeRows: nodes, SeparateRows: separate}
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class DualCoordinate:
 
     def init(self, oracle, geometry, start=None):
         """All mass on the truths."""
-        fused = fused_loop(oracle, geometry)
+        fused = batch_loop(oracle, geometry)
         if fused is not None:
             return fused.init(oracle, start)
         return seeded_state(oracle, geometry, start, self.rounds)
@@ -88,7 +90,7 @@ class DualCoordinate:
     def epoch(self, oracle, geometry, state, rng):
         """One pass over the examples that are not at rest."""
         if not isinstance(state, DualState):
-            return FUSED[type(oracle.data)].epoch(self, oracle, state, rng)
+            return BATCH[type(oracle.data)].epoch(self, oracle, state, rng)
         if isinstance(oracle, Recalled):
             return self.recalled_epoch(oracle, state, rng)
         self.recombine(oracle, state, rng)
@@ -133,10 +135,16 @@ class DualCoordinate:
 
 
 def fused_loop(oracle, geometry):
+    """The module with a loop for this layout, for streams too, or None."""
+    loop = batch_loop(oracle, geometry)
+    return loop if loop in FUSED.values() else None
+
+
+def batch_loop(oracle, geometry):
     """The module with a loop for this layout, or None."""
     if not (isinstance(oracle, CompiledOracle) and oracle.may_fuse and geometry.is_plain):
         return None
-    return FUSED.get(type(oracle.data))
+    return BATCH.get(type(oracle.data))
 
 
 @kernel

@@ -1,0 +1,202 @@
+"""Classes in a tree that share the weights of the nodes above them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..losses import Taxonomy, cost_matrix
+from ..problems import SharedClasses
+from .classifier import SVMClassifier
+from .fitting import intercept_size
+
+
+class TaxonomyClassifier(SVMClassifier):
+    """Linear max-margin classifier whose classes are nodes of a tree.
+
+    Every node has weights of its own, and the score of a class is the sum over the nodes from the
+    root down to it: classes that are close in the tree learn from each other. It is the multiclass
+    SVM whose label kernel counts the common ancestors of two classes.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinges.
+    taxonomy : Taxonomy or "paths"
+        The tree; "paths" reads it from labels such as "a/b/c" (labels without a way down are all
+        children of the root). Classes may be leaves and inner nodes.
+    loss : "tree", "zero_one", array (K, K) or a loss of `widemargin.losses`
+        Cost [true, predicted]; "tree" is the length of the path between two classes.
+    level_sizes : array, optional
+        Size s of the features of the nodes of each level, the children of the root first; the
+        last one counts for all deeper levels. The label kernel is the sum of s^2 over the common
+        ancestors; sizes (0, ..., 0, 1) share nothing. 1 by default.
+    inner_nodes : bool
+        Whether the nodes above the classes may be predicted, too, even if no example has them: the
+        answer to an input whose branch is clear and whose class is not.
+    solver, rescaling, tol, fit_intercept, intercept_scaling, class_weight, prior, nonnegative, \
+max_passes, max_seconds, stop, warm_start, random_state
+        As in `SVMClassifier`; prior and mask have the shape of `node_coef_`.
+
+    Attributes
+    ----------
+    coef_ : array (1, d) for two classes, else (K, d)
+        Weights of the classes: sums over the nodes above them.
+    intercept_ : array (1,) or (K,)
+    node_coef_ : array (N, d)
+        Weights of the nodes.
+    node_intercept_ : array (N,)
+    nodes_ : array (N,)
+        The nodes: classes and what is above them, without the root.
+    classes_, certificate_, history_, solver_, loss_matrix_
+        As in `SVMClassifier`.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [0.0, 2.0], [1.0, 0.0], [2.0, 0.0], [-1.0, -1.0]])
+    >>> y = ["pet/cat", "pet/cat", "pet/dog", "pet/dog", "car"]
+    >>> model = TaxonomyClassifier(C=10.0, random_state=0).fit(X, y)
+    >>> model.nodes_.tolist()
+    ['car', 'pet', 'pet/cat', 'pet/dog']
+    >>> model.predict([[0.0, 3.0], [-2.0, -2.0]]).tolist()
+    ['pet/cat', 'car']
+    """
+
+    _saved = ("node_coef_", "node_intercept_", "nodes_")
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        taxonomy="paths",
+        loss="tree",
+        level_sizes=None,
+        inner_nodes=False,
+        solver="auto",
+        rescaling="margin",
+        tol=1e-3,
+        fit_intercept="auto",
+        intercept_scaling=1.0,
+        class_weight=None,
+        prior=None,
+        nonnegative=False,
+        max_passes=1000,
+        max_seconds=None,
+        stop=None,
+        warm_start=False,
+        random_state=None,
+    ):
+        super().__init__(
+            C,
+            loss=loss,
+            solver=solver,
+            rescaling=rescaling,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            class_weight=class_weight,
+            prior=prior,
+            nonnegative=nonnegative,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
+            stop=stop,
+            warm_start=warm_start,
+            random_state=random_state,
+        )
+        self.taxonomy = taxonomy
+        self.level_sizes = level_sizes
+        self.inner_nodes = inner_nodes
+
+    def _outputs(self, labels: np.ndarray) -> np.ndarray:
+        """The classes, with the nodes above them if those may be predicted."""
+        if not self.inner_nodes:
+            return labels
+        tree = self._tree(labels)
+        return np.unique(np.array([node for label in labels for node in tree.path(label)]))
+
+    def _tree(self, labels=None) -> Taxonomy:
+        """The taxonomy, as an object."""
+        if isinstance(self.taxonomy, Taxonomy):
+            return self.taxonomy
+        if isinstance(self.taxonomy, str) and self.taxonomy == "paths":
+            return Taxonomy.from_paths(self.classes_ if labels is None else labels)
+        raise ValueError(f"taxonomy is {self.taxonomy!r}; a Taxonomy or 'paths' is needed.")
+
+    def _costs(self) -> np.ndarray:
+        """Cost [true, predicted]; the nodes are found on the way."""
+        tree = self._tree()
+        paths = [tree.path(label) for label in self.classes_]
+        nodes = {node: None for path in paths for node in path}
+        kinds = {type(node) for node in nodes}
+        if not (kinds <= {str} or kinds <= {int}):
+            ordered = np.empty(len(nodes), object)
+            ordered[:] = sorted(nodes, key=lambda node: (str(type(node)), node))
+            self.nodes_ = ordered
+        else:
+            self.nodes_ = np.array(sorted(nodes))
+        is_tree = isinstance(self.loss, str) and self.loss == "tree"
+        return cost_matrix(tree if is_tree else self.loss, self.classes_)
+
+    def _paths(self) -> list[list[int]]:
+        """The nodes of each class, as numbers."""
+        number = {node: k for k, node in enumerate(self.nodes_.tolist())}
+        tree = self._tree()
+        return [[number[node] for node in tree.path(label)] for label in self.classes_]
+
+    def _sizes(self, paths: list[list[int]]) -> np.ndarray:
+        """s of each node."""
+        if self.level_sizes is None:
+            return np.ones(len(self.nodes_))
+        levels = np.asarray(self.level_sizes, float)
+        if levels.ndim != 1 or not len(levels) or not np.isfinite(levels).all() or levels.min() < 0:
+            raise ValueError(
+                f"level_sizes is {self.level_sizes!r}; a list of numbers >= 0 is needed."
+            )
+        sizes = np.zeros(len(self.nodes_))
+        for path in paths:
+            for level, node in enumerate(path):
+                sizes[node] = levels[min(level, len(levels) - 1)]
+        return sizes
+
+    def _problem(self, d: int, label: np.ndarray):
+        """The problem of `d` features; the targets are the labels 0..K-1."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        paths = self._paths()
+        return SharedClasses(d, self.loss_matrix_, paths, self._sizes(paths), bias), label
+
+    def _weight_shape(self, n_weights: int):
+        """Size of the constant feature, and the shape of `node_coef_`."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        outputs = len(self.nodes_)
+        return bias, (outputs, n_weights // outputs - bool(bias))
+
+    def _attributes(self, w: np.ndarray) -> dict[str, Any]:
+        """Weights of the nodes and of the classes from flat weights."""
+        d, table = self.n_features_in_, w.reshape(-1, len(self.nodes_)).T
+        intercept = np.zeros(len(table))
+        if table.shape[1] > d:
+            intercept = float(self.intercept_scaling) * table[:, d]
+        paths = self._paths()
+        above, sizes = np.zeros((len(paths), len(table))), self._sizes(paths)
+        for k, path in enumerate(paths):
+            above[k, path] = sizes[path]
+        if len(paths) == 2:  # the score is that of the second class
+            above = above[1:] - above[:1]
+        return {
+            "coef_": np.ascontiguousarray(above @ table[:, :d]),
+            "intercept_": above @ intercept,
+            "node_coef_": np.ascontiguousarray(table[:, :d]),
+            "node_intercept_": intercept,
+            "nodes_": self.nodes_,
+            "classes_": self.classes_,
+            "n_features_in_": d,
+        }
+
+    def _flat_weights(self) -> np.ndarray:
+        """The inverse of `_attributes`."""
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        table = self.node_coef_.T
+        if bias:
+            table = np.vstack([table, self.node_intercept_[None, :] / bias])
+        return np.ascontiguousarray(table).ravel()

@@ -1,0 +1,15 @@
+"""What a mistake costs: losses between classes, all of which become one cost matrix.
+
+A multiclass problem needs the number ``loss(truth, predicted)`` for every pair of classes. However
+it is described (the zero-one loss, a matrix, a taxonomy, a graph, a confusion matrix),
+:func:`cost_matrix` turns it into one array ``cost[true, predicted]`` in the order of ``classes_``,
+checks it, and nothing downstream knows where it came from. A new description is a class with one
+method, see :class:`ClassLoss`.
+"""
+
+from .confusion import Confusion
+from .graph import Graph
+from .matrices import ClassLoss, cost_matrix
+from .taxonomy import Taxonomy
+
+__all__ = ["ClassLoss", "Confusion", "Graph", "Taxonomy", "cost_matrix"]
