@@ -1,5 +1,5 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
+[parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
 [memory3gb]
 
 labels and memory3gb run only when they are named: they take minutes, memory3gb also 8 GB of disk in
@@ -35,6 +35,7 @@ def main() -> int:
         parsing,
         ranking,
         sequence_files,
+        sequences,
         streaming,
     )
 
@@ -47,6 +48,7 @@ def main() -> int:
         "economy": costs.economy,
         "parsing": lambda: parsing.run(args.repeats),
         "ranking": ranking.run,
+        "sequences": lambda: sequences.run(min(args.repeats, 3)),
         "sequence_files": lambda: sequence_files.run(args.repeats),
         "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),

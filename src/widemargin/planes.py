@@ -61,6 +61,8 @@ class DualState(NamedTuple):
     still: np.ndarray  # (n,) visits in a row that changed nothing
     rounds: np.ndarray  # (1,) transfers per visit at most
     gained: np.ndarray  # (1,) what transfers added to the dual objective, at least
+    mean: np.ndarray  # (d,) mean of the weights after the last sweeps; empty where it is not kept
+    sweeps: np.ndarray  # (1,) sweeps that it is made of
 
 
 def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Planes:
@@ -74,8 +76,8 @@ def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Pl
         np.zeros(capacity),
         np.zeros(capacity, np.int64),
         np.zeros(capacity + 1, np.int64),
-        np.zeros(entries, np.uint32),
-        np.zeros(entries),
+        np.empty(entries, np.uint32),
+        np.empty(entries),
         np.zeros(1, np.int64),
     )
 
@@ -90,8 +92,9 @@ def grow(planes: Planes) -> Planes:
     if not is_full or planes.start[m] > entries // 2:
         entries *= 2
     larger = empty_planes(planes.head.size, 2 * capacity if is_full else capacity, entries)
-    for old, new in zip(planes, larger, strict=True):
-        new[: old.size] = old
+    for name, old, new in zip(Planes._fields, planes, larger, strict=True):
+        size = int(planes.start[m]) if name in ("index", "value") else old.size
+        new[:size] = old[:size]
     return larger
 
 
@@ -113,6 +116,8 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
         np.zeros(n, np.int64),
         np.array([rounds]),
         np.zeros(1),
+        np.empty(0),
+        np.zeros(1, np.int64),
     )
     if start is None:
         return state
@@ -157,10 +162,12 @@ def sparse_dot(index, value, w):
 def evaluate(planes, i, w):
     """Refresh the gradients of example i; the best plane (TRUTH when none is positive)."""
     best, top = TRUTH, 0.0
+    index, value, start = planes.index, planes.value, planes.start
     p = planes.head[i]
     while p >= 0:
-        begin, end = planes.start[p], planes.start[p + 1]
-        g = planes.loss[p] - sparse_dot(planes.index[begin:end], planes.value[begin:end], w)
+        g = planes.loss[p]
+        for k in range(np.uint64(start[p]), np.uint64(start[p + 1])):
+            g -= w[index[k]] * value[k]
         planes.gradient[p] = g
         if g > top:
             best, top = p, g

@@ -105,9 +105,11 @@ class Best:
         if primal < self.primal or self.w is None:
             self.primal, self.w = primal, w.copy()
 
-    def measure(self, w: np.ndarray) -> None:
-        """Spend one pass on the objective of `w`."""
-        self.offer(w, self.oracle.measure(w))
+    def measure(self, w: np.ndarray) -> float:
+        """Spend one pass on the objective of `w`; its gap."""
+        hinge = self.oracle.measure(w)
+        self.offer(w, hinge)
+        return relative_gap(self.geometry.value(w) + hinge, self.dual, self.scale)
 
     @property
     def gap(self) -> float:
@@ -127,6 +129,29 @@ class Best:
             )
         gap = max(gap, 0.0)  # rounding may put the dual a few ulps above the primal
         return Certificate(self.primal, self.dual, gap, "data", self.oracle.is_estimate)
+
+
+class Claim:
+    """When an estimate of the gap is worth a pass that measures it.
+
+    Parameters
+    ----------
+    ratio : float
+        The true gap over the estimated one, to begin with and at least.
+    """
+
+    def __init__(self, ratio: float):
+        self.least = self.ratio = ratio
+
+    def is_made(self, gap: float, tol: float) -> bool:
+        """Whether the estimate claims `tol`; what a failed claim taught fades."""
+        is_made = gap * self.ratio <= tol
+        self.ratio = max(self.least, 0.8 * self.ratio)
+        return is_made
+
+    def learn(self, gap: float, found: float, tol: float) -> None:
+        """The gap was `found` to be another."""
+        self.ratio = min(max(self.ratio, found / max(gap, 0.1 * tol, 1e-300)), 10.0)
 
 
 def iterate(
@@ -165,7 +190,8 @@ def iterate(
     began, history, best = clock(), History(), Best(oracle, geometry)
     oracle.tally.deadline = began + stop.seconds
     epoch, reason, finished = 0, None, True
-    optimism = 1.0  # how much too small the estimate was at the last failed claim
+    of_state, of_mean = Claim(1.0), Claim(0.65)
+    mean = None
     if state is None:
         try:
             state = solver.init(oracle, geometry, start)
@@ -182,11 +208,14 @@ def iterate(
             else:
                 primal = geometry.value(state.w) + bound.hinge
                 gap = relative_gap(primal, best.dual, best.scale)
-                exact = gap * optimism <= stop.tol
-                optimism = max(1.0, 0.8 * optimism)  # so that a claim is made in the end
+                mean = bound.mean
+                exact = False
+                for claim, w in ((of_mean, mean), (of_state, state.w)):
+                    if w is not None and not exact and claim.is_made(gap, stop.tol):
+                        found = best.measure(w)
+                        claim.learn(gap, found, stop.tol)
+                        exact = True
                 if exact:
-                    best.measure(state.w)
-                    optimism = min(max(optimism, best.gap / max(gap, 0.1 * stop.tol, 1e-300)), 10.0)
                     primal, gap = best.primal, best.gap
             loss = float("nan")
             if exact and gap <= stop.tol and train_loss is not None and best.w is not None:
@@ -212,7 +241,8 @@ def iterate(
             break
         if reason is None:
             yield progress
-    yield conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished)
+    given = best, state, mean, stop, reason, epoch, began, history, train_loss, finished
+    yield conclude(oracle, *given)
 
 
 def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, state):
@@ -265,7 +295,7 @@ def name_of(signal: BaseException) -> str:
     return "seconds" if isinstance(signal, OutOfTime) else "interrupt"
 
 
-def conclude(oracle, best, state, stop, reason, epoch, began, history, train_loss, finished):
+def conclude(oracle, best, state, mean, stop, reason, epoch, began, history, train_loss, finished):
     """The last progress: weights, certificate, and the reason of the stop."""
     oracle.tally.deadline = np.inf
     preferred = stop.preferred()
@@ -273,7 +303,9 @@ def conclude(oracle, best, state, stop, reason, epoch, began, history, train_los
         best.w, best.primal = None, np.inf
         best.measure(preferred)
     elif best.w is None or (finished and best.gap > stop.tol):
-        best.measure(state.w)
+        for w in (state.w, mean):
+            if w is not None:
+                best.measure(w)
     certificate = best.certificate()
     loss = history.last("train_loss") if len(history) else float("nan")
     if train_loss is not None and (preferred is not None or np.isnan(loss)):

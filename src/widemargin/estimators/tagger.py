@@ -296,20 +296,20 @@ max_seconds, stop, warm_start, random_state
             columns.append(int(column))
         return np.array(columns, np.int64)
 
-    def _truths(self, y, X: Sequences) -> Truths:
-        """Labels in numbers; a strange one is named."""
+    def _truths(self, y, X: Sequences, where="sequence {}".format) -> Truths:
+        """Labels in numbers; a strange one is named, and `where` its sequence begins."""
         number = self._number
         truths = Truths()
         for i, (labels, length) in enumerate(zip(y, X.lengths, strict=True)):
             if len(labels) != length:
                 raise ValueError(
-                    f"sequence {i} has {length} positions in X and {len(labels)} labels in y."
+                    f"{where(i)} has {length} positions in X and {len(labels)} labels in y."
                 )
             try:
                 truths.append(np.array([number[label] for label in labels], np.int64))
             except KeyError as error:
                 raise ValueError(
-                    f"sequence {i}: the label {error.args[0]!r} is not among the labels of the "
+                    f"{where(i)}: the label {error.args[0]!r} is not among the labels of the "
                     f"model, {short_list(self.classes_)}."
                 ) from None
         return truths
@@ -325,10 +325,7 @@ max_seconds, stop, warm_start, random_state
                     f"{stream.name} can be read only once, so its labels must be told: "
                     "classes=[...]."
                 )
-            found: dict[Any, None] = {}
-            for part in stream.chunks():
-                found |= dict.fromkeys(chain.from_iterable(part.y))
-            classes = found
+            classes = labels_of(stream)
         self._set_classes(classes)
         self._vocabulary, self._edge_vocabulary = None, None
 
@@ -350,7 +347,7 @@ max_seconds, stop, warm_start, random_state
         return X
 
     def _encode(self, chunk, X):
-        return self._chain, self._truths(chunk.y, X), chunk.weight
+        return self._chain, self._truths(chunk.y, X, chunk.where), chunk.weight
 
     # ------------------------------------------------------------ what was learnt
 
@@ -497,6 +494,16 @@ max_seconds, stop, warm_start, random_state
     def _split(self, labels: list, X: Sequences) -> list[list]:
         begin = X.begin.tolist()
         return [labels[begin[i] : begin[i + 1]] for i in range(len(X))]
+
+
+def labels_of(stream) -> list:
+    """All labels of a stream that can be read again."""
+    if callable(getattr(stream, "label_values", None)):
+        return list(stream.label_values())
+    found: dict[Any, None] = {}
+    for part in stream.chunks():
+        found |= dict.fromkeys(chain.from_iterable(part.y))
+    return list(found)
 
 
 def is_matrix(x: Any) -> bool:

@@ -6,6 +6,10 @@ g_ij      planes.gradient l_ij - <w, x_ij>
 LB        dual            run.py computes it from `linear` and `v`
 UB'       Bound           value(w) + sum_i C_i max_j g_ij as met during the epoch (eq. 36)
 
+The weights circle around the optimum while the dual rises. Their mean, m <- m + rho (w - m) after
+each sweep with rho = max(2 / (k + 1), 0.3), has about two thirds of the gap: it is offered as the
+primal point.
+
 Between two sweeps of the oracle the stored planes are swept over without inference (Shah,
 Kolmogorov, Lampert 2015): a plane that mattered once often matters again.
 
@@ -20,6 +24,8 @@ Data packed as one of `layouts.py` has a loop of its own in `box.py`, `classes.p
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
@@ -42,6 +48,10 @@ from .protocol import Bound
 FUSED = {BoxRows: box, ClassRows: classes}
 #: Loops that exist for all data at once only, not for streams.
 BATCH = FUSED | {NodeRows: nodes, SeparateRows: separate}
+
+
+#: Least share of the newest weights in their mean.
+FRESH = 0.3
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,8 @@ class DualCoordinate:
         fused = batch_loop(oracle, geometry)
         if fused is not None:
             return fused.init(oracle, start)
-        return seeded_state(oracle, geometry, start, self.rounds)
+        state = seeded_state(oracle, geometry, start, self.rounds)
+        return state._replace(mean=state.w.copy())
 
     def epoch(self, oracle, geometry, state, rng):
         """One pass over the examples that are not at rest."""
@@ -101,7 +112,9 @@ class DualCoordinate:
         order = rng.permutation(awake) if self.order == "random" else awake
         state = oracle.sweep(visit, state, state.w, order, grow_state)
         compact(state.planes, self.patience)
-        return state, Bound(float(state.cost @ state.hinge))
+        state.sweeps[0] += 1
+        blend(state.mean, state.w, max(2.0 / (state.sweeps[0] + 1), FRESH))
+        return state, Bound(float(state.cost @ state.hinge), mean=state.mean)
 
     def recombine(self, oracle, state: DualState, rng) -> None:
         """Sweeps over the stored planes, as long as they pay."""
@@ -145,6 +158,13 @@ def batch_loop(oracle, geometry):
     if not (isinstance(oracle, CompiledOracle) and oracle.may_fuse and geometry.is_plain):
         return None
     return BATCH.get(type(oracle.data))
+
+
+@kernel
+def blend(mean, w, share):
+    """mean += share (w - mean)."""
+    for j in range(np.uint64(mean.size)):
+        mean[j] += share * (w[j] - mean[j])
 
 
 @kernel

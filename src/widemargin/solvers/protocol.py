@@ -19,10 +19,14 @@ import numpy as np
 
 
 class Bound(NamedTuple):
-    """What an epoch knows of the hinges: sum_i C_i hinge_i, exact at `w` or (None) an estimate."""
+    """What an epoch knows of the hinges: sum_i C_i hinge_i, exact at `w` or (None) an estimate.
+
+    `mean`: weights that are likely to be better than those of the state, to be measured.
+    """
 
     hinge: float
     w: np.ndarray | None = None
+    mean: np.ndarray | None = None
 
 
 class Start(NamedTuple):
