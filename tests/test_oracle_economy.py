@@ -31,9 +31,17 @@ def test_the_user_problem_is_sound(words):
     assert check_problem(PythonChain(128, 26), *words, n_examples=4) is None
 
 
-@pytest.mark.parametrize("solver", [OneSlack(), BlockFrankWolfe(), DualCoordinate()])
-def test_caching_halves_the_exact_calls(words, solver):
-    plain, cached = fit(solver, words), fit(Cached(solver), words)
+@pytest.mark.parametrize(
+    ("solver", "caching"),
+    [
+        (OneSlack(), Cached(OneSlack())),
+        (BlockFrankWolfe(), Cached(BlockFrankWolfe())),
+        (DualCoordinate(cached_sweeps=0), DualCoordinate(cached_sweeps=50, worth=0.02)),
+    ],
+    ids=["one_slack", "block_frank_wolfe", "dual_coordinate"],
+)
+def test_caching_halves_the_exact_calls(words, solver, caching):
+    plain, cached = fit(solver, words), fit(caching, words)
     assert plain.stopped_by == cached.stopped_by == "gap"
     assert cached.oracle_calls <= 0.5 * plain.oracle_calls
     assert cached.cache_hits > 0 and plain.cache_hits == 0
@@ -43,7 +51,8 @@ def test_caching_halves_the_exact_calls(words, solver):
 
 def test_auto_caches_slow_oracles(words):
     model = StructuredSVM(PythonChain(128, 26), C=0.1, tol=1e-2, random_state=0).fit(*words)
-    assert isinstance(model.solver_, Cached)
+    assert model.solver_ == DualCoordinate(cached_sweeps=50, worth=0.02)
+    assert model.history_.last("cache_hits") > 0
     assert model.certificate_.gap <= 1e-2
 
 

@@ -38,6 +38,7 @@ def fresh(geometry, n: int, cost: float = 1.0, rounds: int = 4) -> DualState:
     v = np.zeros(D)
     columns = [np.zeros(n), np.zeros(1), v, geometry.weights(v), np.zeros(D), np.zeros(n)]
     whole = [np.zeros(n, np.int64), np.zeros(n, np.int64), np.array([rounds])]
+    whole += [np.zeros(1), np.empty(0), np.zeros(1, np.int64)]
     return DualState(empty_planes(n, 4, 8), geometry.arrays, np.full(n, cost), *columns, *whole)
 
 

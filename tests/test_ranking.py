@@ -21,8 +21,8 @@ from widemargin.metrics import (
     ndcg_at,
     precision_at,
     roc_area,
-    sorted_lists,
 )
+from widemargin.metrics.ranking import sorted_lists
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from widemargin.run import run

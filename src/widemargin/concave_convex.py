@@ -195,7 +195,7 @@ def concave_convex(
     solver = pick(oracle)
     objective, state, start = np.inf, None, None
     if w is not None:
-        w = np.maximum(w, geometry.arrays.lower)
+        w = np.maximum(w, geometry.lower)
         objective, start = geometry.value(w) + oracle.measure(w), Start(w)
         oracle.tally = Tally()
     outcome: Outcome | None = None

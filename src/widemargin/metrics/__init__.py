@@ -1,36 +1,15 @@
 """How good predictions are: rankings, and sequences of tags."""
 
-from .ranking import (
-    average_precision,
-    below,
-    check_cutoff,
-    check_gains,
-    insert,
-    letor_ndcg_at,
-    ndcg_at,
-    precision_at,
-    roc_area,
-)
-from .tags import (
-    ChunkScore,
-    TagCounts,
-    chunk_f1,
-    chunk_scores,
-    find_chunks,
-    token_accuracy,
-)
+from .ranking import average_precision, letor_ndcg_at, ndcg_at, precision_at, roc_area
+from .tags import ChunkScore, TagCounts, chunk_f1, chunk_scores, find_chunks, token_accuracy
 
 __all__ = [
     "ChunkScore",
     "TagCounts",
     "average_precision",
-    "below",
-    "check_cutoff",
-    "check_gains",
     "chunk_f1",
     "chunk_scores",
     "find_chunks",
-    "insert",
     "letor_ndcg_at",
     "ndcg_at",
     "precision_at",

@@ -51,7 +51,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..metrics import average_precision, check_cutoff, check_gains, ndcg_at, precision_at, roc_area
+from ..metrics.ranking import (
+    average_precision,
+    check_cutoff,
+    check_gains,
+    ndcg_at,
+    precision_at,
+    roc_area,
+)
 from ..rows import as_rows
 from ..streams.queries import Queries, Query
 from . import ranking_oracles as oracles

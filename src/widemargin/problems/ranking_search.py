@@ -40,7 +40,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel
-from ..metrics import below, insert
+from ..metrics.ranking import below, insert
 
 
 @kernel
