@@ -119,9 +119,7 @@ class Checkpoint:
         self.check_same(header, arrays)
         run, estimator = self.run, self.estimator
         first = next(iter(self.stream.chunks()))
-        oracle = estimator._oracle_of(first)
-        run.geometry = run.make_geometry(oracle.n_features)
-        run.learner = run.solver.learner(oracle, run.geometry, run.rng)
+        run.begin(estimator._oracle_of(first))
         run.rng.bit_generator.state = header["rng"]
         run.learner.restore({k[8:]: v for k, v in arrays.items() if k.startswith("learner.")})
         estimator._columns = header["columns"]

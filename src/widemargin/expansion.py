@@ -184,20 +184,39 @@ def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:
     return larger
 
 
-def scores(support: Support, coefficients: np.ndarray, X) -> np.ndarray:
-    """f(x) of rows of X, (n, outputs), in blocks of bounded memory; counts evaluations."""
-    n = X.shape[0]
-    found = np.zeros((n, coefficients.shape[1]))
-    used = np.flatnonzero(np.any(coefficients != 0, axis=1))
-    if not used.size:
+class Machine(NamedTuple):
+    """f(x): patterns, coefficients (n_slots, outputs) and offsets (outputs,)."""
+
+    support: Support
+    coefficients: np.ndarray
+    offsets: np.ndarray
+
+    def scores(self, X) -> np.ndarray:
+        """f of the rows of X, (n, outputs), in blocks of bounded memory."""
+        n, support = X.shape[0], self.support
+        found = np.tile(np.asarray(self.offsets, dtype=np.float64), (n, 1))
+        used = self.used
+        if not used.size:
+            return found
+        patterns = support.patterns[used] if used.size < support.n_slots else support.patterns
+        weights = self.coefficients[used].astype(support.dtype)
+        step = max(1, PREDICTED // used.size)
+        for start in range(0, n, step):
+            part = support.patterns_of(X[start : start + step])
+            found[start : start + step] += support.between(part, patterns) @ weights
         return found
-    patterns = support.patterns[used]
-    weights = coefficients[used].astype(support.dtype)
-    step = max(1, PREDICTED // used.size)
-    for start in range(0, n, step):
-        part = support.patterns_of(X[start : start + step])
-        found[start : start + step] = support.between(part, patterns) @ weights
-    return found
+
+    @property
+    def used(self) -> np.ndarray:
+        """The slots with a coefficient that is not zero."""
+        return np.flatnonzero(np.any(self.coefficients != 0, axis=1))
+
+    def compacted(self) -> Machine:
+        """A copy without free slots."""
+        used, old = self.used, self.support
+        support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
+        support.store(np.arange(used.size), old.patterns[used])
+        return Machine(support, self.coefficients[used].copy(), self.offsets.copy())
 
 
 # ------------------------------------------------------------ blocks of examples

@@ -17,6 +17,7 @@ TASKS = {
     "SVMRegressor": "regress",
     "SequenceTagger": "tag",
     "Ranker": "rank",
+    "NoveltyDetector": "novelty",
 }
 
 

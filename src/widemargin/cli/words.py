@@ -96,10 +96,10 @@ def certificate_words(certificate: Any, reason: str | None = None) -> str:
     )
 
 
-def certificate_line(certificate: Any) -> str:
+def certificate_line(certificate: Any, reason: str | None = None) -> str:
     """The same in a line."""
     if certificate is None:
-        return "no certificate: the solver has no objective"
+        return f"no certificate: {reason or 'the solver has no objective'}"
     proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
     return (
         f"objective {certificate.primal:.7g}, lower bound {certificate.dual:.7g}, gap "

@@ -92,7 +92,7 @@ class Streaming:
     # ------------------------------------------------------------ what users call
 
     @property
-    def certificate_(self) -> Certificate:
+    def certificate_(self) -> Certificate | None:
         """How far the model is from the optimum; its scope says over which examples."""
         run = getattr(self, "_run", None)
         if self._certificate is None and run is not None:
@@ -149,10 +149,16 @@ class Streaming:
         self._begin_stream(stream, classes)
         run = self._run = self._new_run()
         run.on_progress = on_progress
+        if (passes is None or verify) and not run.checks_gap(None):
+            raise ValueError(
+                f"{type(run.solver).__name__} cannot prove a gap ({run.solver.uncertified}): "
+                "passes=None and verify=True are impossible with it."
+            )
         if isinstance(run.solver, OutOfCore) and checkpoint is not None:
             run.solver = dataclasses.replace(run.solver, folder=checkpoint)
         saver = Checkpoint(checkpoint, self, run, stream, checkpoint_seconds)
-        verify = passes != 1 if verify is None else verify
+        if verify is None:
+            verify = passes != 1 and run.checks_gap(passes)
         limits = passes or self.max_passes, verify, self.max_seconds
         try:
             position = saver.resume() if resume else saver.begin()
@@ -366,6 +372,10 @@ class Streaming:
             setattr(self, name, value)
         self._certificate = run.certificate
         self.uncertified_ = None
+        self._set_books(run, reason)
+
+    def _set_books(self, run: StreamRun, reason: str | None) -> None:
+        """What is known of the fit, whatever was learnt."""
         self.history_ = run.history
         self.solver_ = self._streaming_solver()
         self._trained = self._shaping_params()
@@ -495,7 +505,7 @@ class Driver:
             position = None
             run.end_pass()
             last = self.passes is not None and run.passes >= self.passes
-            if self.verify or not last:
+            if self.verify or (not last and run.checks_gap(self.passes)):
                 run.record("verify", force=True)
                 certificate = run.verify(self.stream, self.look_up)
                 run.record("verify", force=True)

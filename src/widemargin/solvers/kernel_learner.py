@@ -66,6 +66,8 @@ class KernelTask:
         The estimator's C; the weights of a part have it as a factor already.
     epsilon : float
         Errors of "real" that cost nothing.
+    nu : float, optional
+        Share of examples below the margin, of "novelty".
     """
 
     kind: str
@@ -76,6 +78,7 @@ class KernelTask:
     n_examples: int | None = None
     C: float = 1.0
     epsilon: float = 0.0
+    nu: float | None = None
 
 
 @runtime_checkable
@@ -103,6 +106,10 @@ class KernelLearner(Protocol):
     @property
     def square_norm(self) -> float:
         """|f|^2 in the product space, for the primal of a certificate; NaN without one."""
+
+    @property
+    def margin_cost(self) -> np.ndarray | None:
+        """Cost [true, predicted] that the margins of "classes" are asked for; else None."""
 
     @property
     def n_kept(self) -> int:
@@ -146,3 +153,19 @@ class KernelSolver(Protocol):
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> Any: ...
+
+
+def hinges(scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None) -> np.ndarray:
+    """hinge_i of examples: of signed margins Y, or of class numbers Y with a cost matrix.
+
+    Examples
+    --------
+    >>> hinges(np.array([[0.5], [2.0]]), np.array([1.0, -1.0]), None)
+    array([0.5, 3. ])
+    >>> hinges(np.array([[1.0, 0.5]]), np.array([0]), 1.0 - np.eye(2))
+    array([0.5])
+    """
+    if cost is None:
+        return np.maximum(0.0, np.abs(Y) - np.sign(Y) * scores[:, 0])
+    own = scores[np.arange(len(Y)), Y]
+    return (cost[Y] + scores).max(axis=1) - own
