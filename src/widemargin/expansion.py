@@ -341,6 +341,12 @@ class Gram:
         self.kept.values[row, :n] = self.support.rows(self.support.patterns[slot : slot + 1])[0]
         return row
 
+    def fetch_rows(self, slots: np.ndarray) -> None:
+        """Compute the rows of some slots that are not kept, together; at most half of all rows."""
+        values = self.support.rows(self.support.patterns[slots])
+        for slot, row in zip(slots.tolist(), values, strict=True):
+            self.kept.values[claim(self.kept, slot, -1), : row.size] = row
+
 
 @kernel
 def squeeze_rows(buffer, kept, width):
