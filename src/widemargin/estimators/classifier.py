@@ -35,7 +35,7 @@ from .streaming import is_streaming
 
 
 class SVMClassifier(
-    Saving, KernelModel, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator
+    KernelModel, Saving, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator
 ):
     """Max-margin classifier, linear or with a kernel.
 
@@ -230,7 +230,7 @@ class SVMClassifier(
 
     def _auto_kernel_solver(self):
         """LaSVM for two classes, if there can be no third; else LaRank, with its loss SOnline."""
-        is_pair = not self._may_grow and len(self.classes_) == 2
+        is_pair = not self._may_grow and len(getattr(self, "classes_", ())) == 2
         is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
         if is_pair and is_plain:
             return LaSVM()

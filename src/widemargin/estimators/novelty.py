@@ -15,7 +15,7 @@ from .kernel import KernelModel
 
 
 class NoveltyDetector(
-    Saving, KernelModel, CallbackSupportMixin, SolverParameters, OutlierMixin, BaseEstimator
+    KernelModel, Saving, CallbackSupportMixin, SolverParameters, OutlierMixin, BaseEstimator
 ):
     """Which inputs are unlike those seen so far.
 

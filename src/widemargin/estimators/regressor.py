@@ -29,7 +29,7 @@ from .streaming import is_streaming
 
 
 class SVMRegressor(
-    Saving, KernelModel, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator
+    KernelModel, Saving, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator
 ):
     """Support vector regression, linear or with a kernel.
 

@@ -5,6 +5,8 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
+from .kernel_learner import KernelLearner, KernelSolver
+from .larank import LaRank, SOnline
 from .learner import Learner, StreamingSolver
 from .n_slack import NSlack
 from .one_slack import OneSlack
@@ -25,9 +27,14 @@ NAMES = {
     "perceptron": Perceptron,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
+    "larank": LaRank,
+    "sonline": SOnline,
 }
+#: Those that learn kernel machines.
+KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
 
 __all__ = [
+    "KERNEL_NAMES",
     "NAMES",
     "Averaged",
     "BlockFrankWolfe",
@@ -37,6 +44,9 @@ __all__ = [
     "Explore",
     "Fill",
     "Incremental",
+    "KernelLearner",
+    "KernelSolver",
+    "LaRank",
     "Learner",
     "Mistakes",
     "NSlack",
@@ -46,6 +56,7 @@ __all__ = [
     "Perceptron",
     "ProximalNewton",
     "Ratio",
+    "SOnline",
     "Solver",
     "Start",
     "StreamingDual",

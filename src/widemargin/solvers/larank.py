@@ -196,6 +196,10 @@ class LaRankLearner:
         return -float(np.vdot(self.beta, losses)) - 0.5 * self.square_norm
 
     @property
+    def margin_cost(self) -> np.ndarray:
+        return self.rules.loss
+
+    @property
     def n_kept(self) -> int:
         return int(self.machine.counts[LIVE])
 
