@@ -1,0 +1,546 @@
+"""Compiled loops of LaSVM: Process, Reprocess and Finish over slots; see `lasvm.py`.
+
+symbol      meaning
+alpha       signed dual variables in [low, high], one of the two being 0
+g           gradient of the dual: margin_s - sum_t alpha_t K_st
+up, down    0 where alpha can grow (fall), minus infinity where it is at its bound: `g + up` is
+            largest at the i, `g - down` smallest at the j of the most violating pair
+zeros       slots with alpha = 0, the only ones that may leave
+late        patterns that came in the middle of the block: rows kept before lack their columns,
+            which are filled in when a row is next used or when the block ends
+
+A loop that misses a kernel row returns its slot; it is called again when the row is there and goes
+on where it was (`cursor`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile import kernel
+from ..expansion import claim, find, release
+from ..simd import larger, smaller
+
+#: Slots whose extremes are searched together; the winner is then looked for in one strip.
+STRIP = np.uint64(256)
+#: Curvature of two patterns that are the same.
+FLAT = 1e-12
+#: Unseen examples among which gradient and active selection choose.
+POOL = 50
+#: Examples of a class that are kept while the other class is missing.
+SEEDS = 5
+
+# places in `counts`
+SLOTS, FREE, ZEROS, TOP, BOTTOM, POSITIVE, NEGATIVE, STEPS, TESTS, LATEST = range(10)
+# places in `cursor`
+DONE, STAGE, FIRST, SECOND, LATE = range(5)
+# selections of the next example
+GIVEN, GRADIENT, ACTIVE = range(3)
+
+
+class Machine(NamedTuple):
+    """All that changes, by slot where not said otherwise."""
+
+    alpha: np.ndarray
+    g: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    margin: np.ndarray
+    diagonal: np.ndarray
+    example: np.ndarray  # row number of the example, -1 in free slots
+    free: np.ndarray  # the first counts[FREE] are free slots
+    zeros: np.ndarray  # the first counts[ZEROS] have alpha = 0
+    counts: np.ndarray  # (10,)
+    extremes: np.ndarray  # (2,) largest g + up, smallest g - down
+    word: np.ndarray  # (1,) of the random numbers
+
+
+class Coming(NamedTuple):
+    """Examples of a block."""
+
+    margins: np.ndarray
+    costs: np.ndarray  # C_i
+    rows: np.ndarray  # row numbers
+    order: np.ndarray  # unseen ones from cursor[DONE] on
+    late_example: np.ndarray
+    late_slot: np.ndarray
+    filled: np.ndarray  # by kept row: how many late patterns it knows
+
+
+class Rule(NamedTuple):
+    """Parameters."""
+
+    tau: float
+    bias: bool
+    second_order: bool
+    selection: int
+    reprocess: int
+
+
+# ------------------------------------------------------------ searches
+
+
+@kernel
+def note_extremes(machine, top, bottom, above, below):
+    """The most violating pair, from the values and the strips they were found in."""
+    g, counts = machine.g, machine.counts
+    n = np.uint64(counts[SLOTS])
+    counts[TOP] = counts[BOTTOM] = -1
+    machine.extremes[0], machine.extremes[1] = top, bottom
+    if top > -np.inf:
+        for s in range(above, min(above + STRIP, n)):
+            if g[s] + machine.up[s] == top:
+                counts[TOP] = s
+                break
+    if bottom < np.inf:
+        for s in range(below, min(below + STRIP, n)):
+            if g[s] - machine.down[s] == bottom:
+                counts[BOTTOM] = s
+                break
+
+
+@kernel
+def shift(machine, row_i, row_j, step):
+    """g -= step (K_i - K_j) over all slots, and the most violating pair after it."""
+    g, up, down = machine.g, machine.up, machine.down
+    n, start = np.uint64(machine.counts[SLOTS]), np.uint64(0)
+    top, bottom, above, below = -np.inf, np.inf, start, start
+    while start < n:
+        end = min(start + STRIP, n)
+        high, low = -np.inf, np.inf
+        for s in range(start, end):
+            value = g[s] - step * (np.float64(row_i[s]) - np.float64(row_j[s]))
+            g[s] = value
+            high = larger(value + up[s], high)
+            low = smaller(value - down[s], low)
+        if high > top:
+            top, above = high, start
+        if low < bottom:
+            bottom, below = low, start
+        start = end
+    note_extremes(machine, top, bottom, above, below)
+
+
+@kernel
+def shift_one(machine, row_i, step):
+    """g -= step K_i over all slots, and the extremes after it."""
+    g, up, down = machine.g, machine.up, machine.down
+    n, start = np.uint64(machine.counts[SLOTS]), np.uint64(0)
+    top, bottom, above, below = -np.inf, np.inf, start, start
+    while start < n:
+        end = min(start + STRIP, n)
+        high, low = -np.inf, np.inf
+        for s in range(start, end):
+            value = g[s] - step * np.float64(row_i[s])
+            g[s] = value
+            high = larger(value + up[s], high)
+            low = smaller(value - down[s], low)
+        if high > top:
+            top, above = high, start
+        if low < bottom:
+            bottom, below = low, start
+        start = end
+    note_extremes(machine, top, bottom, above, below)
+
+
+@kernel
+def search(machine):
+    """The extremes of the gradients as they are."""
+    g, up, down = machine.g, machine.up, machine.down
+    n, start = np.uint64(machine.counts[SLOTS]), np.uint64(0)
+    top, bottom, above, below = -np.inf, np.inf, start, start
+    while start < n:
+        end = min(start + STRIP, n)
+        high, low = -np.inf, np.inf
+        for s in range(start, end):
+            high = larger(g[s] + up[s], high)
+            low = smaller(g[s] - down[s], low)
+        if high > top:
+            top, above = high, start
+        if low < bottom:
+            bottom, below = low, start
+        start = end
+    note_extremes(machine, top, bottom, above, below)
+
+
+@kernel
+def partner(machine, pivot, row, own, sign, open_to):
+    """The slot whose pair with the pivot gains most: (difference of gradients)^2 / curvature.
+
+    sign = 1 and `down`: partners that can fall, of a pivot that can grow; -1 and `up`: the reverse.
+    """
+    g, diagonal = machine.g, machine.diagonal
+    n, start = np.uint64(machine.counts[SLOTS]), np.uint64(0)
+    best, where = 0.0, start
+    while start < n:
+        end = min(start + STRIP, n)
+        most = 0.0
+        for s in range(start, end):
+            gap = larger(sign * (pivot - g[s]) + open_to[s], 0.0)
+            bend = larger(own + diagonal[s] - 2.0 * np.float64(row[s]), FLAT)
+            most = larger(gap * gap / bend, most)
+        if most > best:
+            best, where = most, start
+        start = end
+    found = np.int64(-1)
+    if best > 0.0:
+        top = 0.0
+        for s in range(where, min(where + STRIP, n)):
+            gap = larger(sign * (pivot - g[s]) + open_to[s], 0.0)
+            bend = larger(own + diagonal[s] - 2.0 * np.float64(row[s]), FLAT)
+            if gap * gap / bend > top:
+                top, found = gap * gap / bend, np.int64(s)
+    return found
+
+
+# ------------------------------------------------------------ slots
+
+
+@kernel
+def set_alpha(machine, s, value):
+    """A new alpha, with what depends on it."""
+    counts, zeros = machine.counts, machine.zeros
+    if (machine.alpha[s] == 0.0) != (value == 0.0):
+        if value == 0.0:
+            zeros[counts[ZEROS]] = s
+            counts[ZEROS] += 1
+        else:
+            drop_zero(machine, s)
+    machine.alpha[s] = value
+    machine.up[s] = 0.0 if value < machine.high[s] else -np.inf
+    machine.down[s] = 0.0 if value > machine.low[s] else -np.inf
+
+
+@kernel
+def drop_zero(machine, s):
+    """Take a slot from the list of those with alpha = 0."""
+    counts, zeros = machine.counts, machine.zeros
+    for at in range(counts[ZEROS]):
+        if zeros[at] == s:
+            counts[ZEROS] -= 1
+            zeros[at] = zeros[counts[ZEROS]]
+            return
+
+
+@kernel
+def admit(machine, kept, block, coming, cursor, b, g):
+    """Example b of the block becomes a pattern with alpha = 0; its slot."""
+    counts = machine.counts
+    if counts[FREE]:
+        counts[FREE] -= 1
+        s = machine.free[counts[FREE]]
+    else:
+        s = counts[SLOTS]
+        counts[SLOTS] += 1
+    margin, cost = coming.margins[b], coming.costs[b]
+    machine.alpha[s], machine.g[s], machine.margin[s] = 0.0, g, margin
+    machine.low[s], machine.high[s] = (0.0, cost) if margin > 0.0 else (-cost, 0.0)
+    machine.up[s] = 0.0 if margin > 0.0 else -np.inf
+    machine.down[s] = -np.inf if margin > 0.0 else 0.0
+    machine.diagonal[s], machine.example[s] = block.own[b], coming.rows[b]
+    machine.zeros[counts[ZEROS]] = s
+    counts[ZEROS] += 1
+    counts[POSITIVE if margin > 0.0 else NEGATIVE] += 1
+    for c in range(block.rows.shape[0]):
+        block.rows[c, s] = block.among[c, b]
+    coming.late_example[cursor[LATE]], coming.late_slot[cursor[LATE]] = b, s
+    cursor[LATE] += 1
+    row, source = claim(kept, s, -1), block.rows[b]
+    target = kept.values[row]
+    for t in range(np.uint64(counts[SLOTS])):
+        target[t] = source[t]
+    coming.filled[row] = cursor[LATE]
+    return s
+
+
+@kernel
+def leave(machine, kept, s):
+    """The pattern of a slot leaves; its alpha is 0."""
+    counts = machine.counts
+    drop_zero(machine, s)
+    counts[POSITIVE if machine.margin[s] > 0.0 else NEGATIVE] -= 1
+    machine.low[s] = machine.high[s] = 0.0
+    machine.up[s] = machine.down[s] = -np.inf
+    machine.example[s] = -1
+    machine.free[counts[FREE]] = s
+    counts[FREE] += 1
+    release(kept, s)
+
+
+@kernel
+def remove_idle(machine, kept, bias):
+    """Patterns with alpha = 0 leave that no pattern could violate a constraint with."""
+    counts = machine.counts
+    top = machine.extremes[0] if bias else 0.0
+    bottom = machine.extremes[1] if bias else 0.0
+    lost, at = False, counts[ZEROS] - 1
+    while at >= 0:
+        s = machine.zeros[at]
+        g = machine.g[s]
+        if (machine.margin[s] > 0.0 and g <= bottom) or (machine.margin[s] < 0.0 and g >= top):
+            lost |= s == counts[TOP] or s == counts[BOTTOM]
+            leave(machine, kept, s)
+        at -= 1
+    if lost:
+        search(machine)
+
+
+@kernel
+def kept_row(kept, block, coming, cursor, slot):
+    """Where the whole row of a slot is kept, or -1."""
+    row = find(kept, slot)
+    if row >= 0:
+        fill(kept, block, coming, row, slot, cursor[LATE])
+    return row
+
+
+@kernel
+def fill(kept, block, coming, row, slot, late):
+    """Columns of patterns that came in this block after the row was made."""
+    for t in range(coming.filled[row], late):
+        kept.values[row, coming.late_slot[t]] = block.rows[coming.late_example[t], slot]
+    coming.filled[row] = late
+
+
+@kernel
+def fill_all(kept, block, coming, cursor):
+    """At the end of a block all rows kept are whole: one short stretch of each is written."""
+    for row in range(kept.slot_of.size):
+        if kept.slot_of[row] >= 0:
+            fill(kept, block, coming, row, kept.slot_of[row], cursor[LATE])
+
+
+# ------------------------------------------------------------ steps
+
+
+@kernel
+def step(machine, kept, block, coming, cursor):
+    """The best step along the pair of the cursor; the slot of a missing row, or -1."""
+    i, j = cursor[FIRST], cursor[SECOND]
+    row_i = kept_row(kept, block, coming, cursor, i)
+    if row_i < 0:
+        return i
+    alpha, g, diagonal = machine.alpha, machine.g, machine.diagonal
+    machine.counts[STEPS] += 1
+    if j < 0:  # no bias: one variable, whose box is all there is
+        size = g[i] / max(diagonal[i], FLAT)
+        value = min(max(alpha[i] + size, machine.low[i]), machine.high[i])
+        size = value - alpha[i]
+        set_alpha(machine, i, value)
+        shift_one(machine, kept.values[row_i], size)
+        return np.int64(-1)
+    row_j = kept_row(kept, block, coming, cursor, j)
+    if row_j < 0:
+        machine.counts[STEPS] -= 1
+        return j
+    bend = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(kept.values[row_i, j]), FLAT)
+    room_i, room_j = machine.high[i] - alpha[i], alpha[j] - machine.low[j]
+    size = min((g[i] - g[j]) / bend, room_i, room_j)
+    # at a bound exactly, not up to rounding
+    set_alpha(machine, i, machine.high[i] if size == room_i else alpha[i] + size)
+    set_alpha(machine, j, machine.low[j] if size == room_j else alpha[j] - size)
+    shift(machine, kept.values[row_i], kept.values[row_j], size)
+    return np.int64(-1)
+
+
+@kernel
+def violation(machine, bias):
+    """delta: how far the most violating pair (with no bias: variable) is from rest."""
+    top, bottom = machine.extremes[0], machine.extremes[1]
+    return top - bottom if bias else max(top, -bottom)
+
+
+@kernel
+def offset(machine, bias):
+    """b = (g_i + g_j) / 2; the one there is while a class is missing."""
+    top, bottom = machine.extremes[0], machine.extremes[1]
+    if not bias or (top == -np.inf and bottom == np.inf):
+        return 0.0
+    if top == -np.inf:
+        return bottom
+    return top if bottom == np.inf else 0.5 * (top + bottom)
+
+
+@kernel
+def reprocess(machine, kept, block, coming, cursor, rule):
+    """Reprocess: (slot of a missing row or -1, whether there was a violating pair)."""
+    if not violation(machine, rule.bias) > rule.tau:
+        return np.int64(-1), False
+    i, j = machine.counts[TOP], machine.counts[BOTTOM]
+    if not rule.bias:
+        one = i if machine.extremes[0] >= -machine.extremes[1] else j
+        if rule.second_order:
+            one = steepest(machine)
+        i, j = one, np.int64(-1)
+    elif rule.second_order:
+        row = kept_row(kept, block, coming, cursor, i)
+        if row < 0:
+            cursor[FIRST], cursor[SECOND] = i, -1
+            return i, True
+        j = partner(
+            machine, machine.g[i], kept.values[row], machine.diagonal[i], 1.0, machine.down
+        )
+    cursor[FIRST], cursor[SECOND] = i, j
+    missing = step(machine, kept, block, coming, cursor)
+    if missing < 0:
+        remove_idle(machine, kept, rule.bias)
+    return missing, True
+
+
+@kernel
+def steepest(machine):
+    """With no bias: the variable with the largest gain g^2 / K_ss."""
+    best, found = -1.0, np.int64(-1)
+    for s in range(np.uint64(machine.counts[SLOTS])):
+        slope = max(machine.g[s] + machine.up[s], -machine.g[s] + machine.down[s])
+        if slope > 0.0 and slope * slope / max(machine.diagonal[s], FLAT) > best:
+            best, found = slope * slope / max(machine.diagonal[s], FLAT), np.int64(s)
+    return found
+
+
+@kernel
+def finish(machine, kept, block, coming, cursor, rule, most):
+    """Reprocess until no pair violates: the slot of a missing row, -1 at rest, -2 after `most`."""
+    while machine.counts[STEPS] < most:
+        missing, moved = reprocess(machine, kept, block, coming, cursor, rule)
+        if missing >= 0:
+            return missing
+        if not moved:
+            return np.int64(-1)
+    return np.int64(-2)
+
+
+# ------------------------------------------------------------ examples
+
+
+@kernel
+def draw(word, n):
+    """A whole number below n, by a xorshift word."""
+    s = word[0]
+    s ^= s << np.uint64(13)
+    s ^= s >> np.uint64(7)
+    s ^= s << np.uint64(17)
+    word[0] = s
+    return np.int64(((s >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@kernel
+def shuffle(items, word):
+    """Fisher-Yates."""
+    for i in range(items.size - 1, 0, -1):
+        j = draw(word, i + 1)
+        items[i], items[j] = items[j], items[i]
+
+
+@kernel
+def score(machine, block, b):
+    """sum_s alpha_s K_bs."""
+    row, alpha, total = block.rows[b], machine.alpha, 0.0
+    for s in range(np.uint64(machine.counts[SLOTS])):
+        total += np.float64(row[s]) * alpha[s]
+    return total
+
+
+@kernel
+def choose(machine, block, coming, cursor, rule):
+    """The next example: the one given, or the best of a random pool of unseen ones."""
+    done, order = cursor[DONE], coming.order
+    if rule.selection == GIVEN:
+        return order[done]
+    left, b = order.size - done, offset(machine, rule.bias)
+    best, least = done, np.inf
+    for t in range(min(POOL, left)):
+        other = done + t + draw(machine.word, left - t)
+        order[done + t], order[other] = order[other], order[done + t]
+        one = order[done + t]
+        value = score(machine, block, one) + b
+        if rule.selection == ACTIVE:
+            value = abs(value)
+        elif coming.margins[one] < 0.0:
+            value = -value
+        if value < least:
+            best, least = done + t, value
+    order[done], order[best] = order[best], order[done]
+    return order[done]
+
+
+@kernel
+def is_kept(machine, row):
+    """Whether the example of this row number is a pattern already."""
+    if row > machine.counts[LATEST]:
+        return False
+    found = False
+    for s in range(np.uint64(machine.counts[SLOTS])):
+        found |= machine.example[s] == row
+    return found
+
+
+@kernel
+def process(machine, kept, block, coming, cursor, rule, b, f):
+    """The first half of Process: admit a violating example; whether there is a step to make.
+
+    An example that violates with nobody would be the first to leave in Reprocess: it never enters.
+    """
+    margin, cost = coming.margins[b], coming.costs[b]
+    row = coming.rows[b]
+    known = is_kept(machine, row)
+    machine.counts[LATEST] = max(machine.counts[LATEST], row)
+    if known or not cost > 0.0:
+        return False
+    g, tau = margin - f, rule.tau
+    if not rule.bias:
+        if not (g > tau if margin > 0.0 else g < -tau):
+            return False
+        cursor[FIRST] = admit(machine, kept, block, coming, cursor, b, g)
+        cursor[SECOND] = -1
+        return True
+    other = machine.counts[BOTTOM if margin > 0.0 else TOP]
+    if other < 0:  # nobody to pair with yet: seeds of this class wait
+        if machine.counts[POSITIVE if margin > 0.0 else NEGATIVE] < SEEDS:
+            admit(machine, kept, block, coming, cursor, b, g)
+            search(machine)
+        return False
+    gap = g - machine.extremes[1] if margin > 0.0 else machine.extremes[0] - g
+    if not gap > tau:
+        return False
+    if rule.second_order:
+        row_b, own = block.rows[b], np.float64(block.own[b])
+        if margin > 0.0:
+            other = partner(machine, g, row_b, own, 1.0, machine.down)
+        else:
+            other = partner(machine, g, row_b, own, -1.0, machine.up)
+    s = admit(machine, kept, block, coming, cursor, b, g)
+    cursor[FIRST], cursor[SECOND] = (s, other) if margin > 0.0 else (other, s)
+    return True
+
+
+@kernel
+def absorb(machine, kept, block, coming, cursor, rule, cost, loss):
+    """Test, Process and Reprocess the examples of a block; the slot of a missing row, or -1."""
+    while cursor[DONE] < coming.order.size:
+        if cursor[STAGE] == 0:
+            b = choose(machine, block, coming, cursor, rule)
+            f = score(machine, block, b)
+            machine.counts[TESTS] += 1
+            truth = 1 if coming.margins[b] > 0.0 else 0
+            loss[0] += cost[truth, 1 if f + offset(machine, rule.bias) > 0.0 else 0]
+            moves = process(machine, kept, block, coming, cursor, rule, b, f)
+            cursor[STAGE] = 1 if moves else 2
+        if cursor[STAGE] == 1:
+            missing = step(machine, kept, block, coming, cursor)
+            if missing >= 0:
+                return missing
+            cursor[STAGE] = 2
+        while cursor[STAGE] < 2 + rule.reprocess:
+            missing, _ = reprocess(machine, kept, block, coming, cursor, rule)
+            if missing >= 0:
+                return missing
+            cursor[STAGE] += 1
+        cursor[STAGE] = 0
+        cursor[DONE] += 1
+    fill_all(kept, block, coming, cursor)
+    return np.int64(-1)
