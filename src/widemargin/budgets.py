@@ -61,7 +61,7 @@ class Slots(NamedTuple):
     size: np.ndarray  # (capacity,) A_s' kappa A_s
     own: np.ndarray  # (capacity,) k(x_s, x_s)
     born: np.ndarray  # (capacity,) int64, when it came; -1: free
-    count: np.ndarray  # (3,) int64: slots, patterns, patterns ever
+    counts: np.ndarray  # (3,) int64: slots, patterns, patterns ever
     kappa: np.ndarray  # (K, K) or (0, 0)
     K: int
     width: int
@@ -121,7 +121,7 @@ def grown_slots(slots: Slots, capacity: int) -> Slots:
     n = slots.own.size
     for to, old in ((new.size, slots.size), (new.own, slots.own), (new.born, slots.born)):
         to[:n] = old
-    return new._replace(W=W, count=slots.count, kappa=slots.kappa, width=slots.width)
+    return new._replace(W=W, counts=slots.counts, kappa=slots.kappa, width=slots.width)
 
 
 # ------------------------------------------------------------ outputs and coefficients
@@ -161,7 +161,7 @@ def inner(slots, s, t):
 @kernel
 def free_slot(slots):
     """A slot for a new pattern: one that became free, or the next."""
-    n, used = slots.count[0], slots.count[1]
+    n, used = slots.counts[0], slots.counts[1]
     slot = n
     if used < n:
         for s in range(n):
@@ -174,22 +174,22 @@ def free_slot(slots):
 @kernel
 def occupy(slots, slot, own):
     """A pattern has come; its coefficients are zero still."""
-    slots.born[slot] = slots.count[2]
+    slots.born[slot] = slots.counts[2]
     slots.own[slot] = own
-    slots.count[0] = max(slots.count[0], slot + 1)
-    slots.count[1] += 1
-    slots.count[2] += 1
+    slots.counts[0] = max(slots.counts[0], slot + 1)
+    slots.counts[1] += 1
+    slots.counts[2] += 1
 
 
 @kernel
 def enter(slots, store, kept, block, b):
     """Example b becomes a pattern. Returns its slot."""
     slot = free_slot(slots)
-    n = slots.count[0]
+    n = slots.counts[0]
     admit_column(block, b, slot)
     occupy(slots, slot, block.own[b])
     if kept.row_of.size:
-        admit_row(kept, block, b, slot, slots.count[0])
+        admit_row(kept, block, b, slot, slots.counts[0])
     if store.inverse.size:
         if store.ridge[0] == 0.0:
             store.ridge[0] = RIDGE * max(block.own[b], 1e-300)
@@ -209,7 +209,7 @@ def note(store, slot, b, p, q, h):
 @kernel
 def leave(slots, store, kept, p):
     """Pattern p hands its shares over and goes."""
-    W, width, n = slots.W, slots.width, slots.count[0]
+    W, width, n = slots.W, slots.width, slots.counts[0]
     at = p * width
     for s in range(n):
         d = store.share[s]
@@ -221,7 +221,7 @@ def leave(slots, store, kept, p):
         W[at + k] = 0.0
     slots.size[p] = 0.0
     slots.born[p] = -1
-    slots.count[1] -= 1
+    slots.counts[1] -= 1
     if kept.row_of.size:
         release(kept, p)
     if store.inverse.size:
@@ -232,7 +232,7 @@ def leave(slots, store, kept, p):
 @kernel
 def take_row(slots, store, kept, p):
     """residual = k(x_p, .) and no heirs; False where the row is not at hand."""
-    n = slots.count[0]
+    n = slots.counts[0]
     for s in range(n):
         store.share[s] = 0.0
     if kept.row_of.size == 0:  # nobody asks for residuals
@@ -252,7 +252,7 @@ def take_row(slots, store, kept, p):
 def oldest(slots, store, kept, block, b):
     """The pattern that came first."""
     p = -1
-    for s in range(slots.count[0]):
+    for s in range(slots.counts[0]):
         if slots.born[s] >= 0 and (p < 0 or slots.born[s] < slots.born[p]):
             p = s
     store.lost[0] = slots.size[p] * slots.own[p]
@@ -263,7 +263,7 @@ def oldest(slots, store, kept, block, b):
 def least(slots):
     """The pattern of least |A_p|^2 k(x_p, x_p); the first to come among equals."""
     p, value = -1, np.inf
-    for s in range(slots.count[0]):
+    for s in range(slots.counts[0]):
         if slots.born[s] >= 0:
             size = slots.size[s] * slots.own[s]
             if size < value or (size == value and slots.born[s] < slots.born[p]):
@@ -283,7 +283,7 @@ def smallest(slots, store, kept, block, b):
 def project(slots, store, kept, block, b):
     """The pattern that the others can best stand in for."""
     P, rho = store.inverse, store.ridge[0]
-    p, value, n = -1, np.inf, slots.count[0]
+    p, value, n = -1, np.inf, slots.counts[0]
     for s in range(n):
         if slots.born[s] >= 0 and slots.size[s] / P[s, s] < value:
             p, value = s, slots.size[s] / P[s, s]
@@ -331,11 +331,10 @@ def merge(slots, store, kept, block, b):
 def partner(slots, values, p):
     """The pattern q to merge p with, the place h of z between them, and the error."""
     best, place, error = -1, 0.0, np.inf
-    for q in range(slots.count[0]):
-        k_pq = np.float64(values[q])
+    for q in range(slots.counts[0]):
+        k_pq = min(np.float64(values[q]), np.float64(1.0))
         if q == p or slots.born[q] < 0 or k_pq < FAR:
             continue
-        k_pq = min(k_pq, 1.0)
         cross = inner(slots, p, q)
         h = golden(slots.size[p], cross, slots.size[q], np.log(k_pq))
         loss = slots.size[p] + slots.size[q] + 2.0 * k_pq * cross
@@ -380,7 +379,7 @@ def blend(slots, store, kept, block, b, p, q, h, k_pq):
     """A new pattern z between p and q with no coefficients yet. Returns its slot."""
     one, two = kept.row_of[p], kept.row_of[q]
     between = k_pq ** (-h * (1.0 - h))
-    n, z = slots.count[0], free_slot(slots)
+    n, z = slots.counts[0], free_slot(slots)
     for s in range(n):
         store.residual[s] = power(kept.values[one, s], kept.values[two, s], h) * between
     occupy(slots, z, 1.0)
@@ -417,7 +416,7 @@ def admit_values(kept, slot, values, n_slots):
 def inherit(slots, store, kept, z, p, value):
     """z is the only heir of p: r = k_p - value k_z."""
     row = kept.row_of[z]
-    for s in range(slots.count[0]):
+    for s in range(slots.counts[0]):
         store.residual[s] -= value * kept.values[row, s]
     store.share[z] = value
 

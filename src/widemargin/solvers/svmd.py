@@ -254,12 +254,10 @@ class OnlineKernelMachine:
         cost = self.task.cost
         if cost is None or self.task.kind != "classes":
             cost = 1.0 - np.eye(K)
-        self.work = Work(
-            aligned(width),
-            *(np.zeros(K) for _ in range(7)),
-            np.array([1.0, self.rule.width]),
-            np.ascontiguousarray(cost, np.float64),
-        )
+        f, v, z, xi, chi, one, two = np.zeros((7, K))
+        shape = np.array([1.0, self.rule.width])
+        cost = np.ascontiguousarray(cost, np.float64)
+        self.work = Work(aligned(width), f, v, z, xi, chi, one, two, shape, cost)
 
     # -------------------------------------------------------------- learning
 
@@ -301,7 +299,7 @@ class OnlineKernelMachine:
     def _make_room(self, n: int) -> None:
         """Without a limit all examples of a block may become patterns."""
         slots = self.machine.slots
-        needed = int(slots.count[0]) + n
+        needed = int(slots.counts[0]) + n
         if self.solver.buffer is None and needed > slots.own.size:
             capacity = max(needed, 3 * slots.own.size // 2)
             self.machine = self.machine._replace(slots=grown_slots(slots, capacity))
@@ -341,7 +339,7 @@ class OnlineKernelMachine:
         for function in range(functions):
             from_ = old_rows[:, function * K : (function + 1) * K]
             rows[:, function * (K + 1) + old_places] = from_
-        for name in ("size", "own", "born", "count"):
+        for name in ("size", "own", "born", "counts"):
             getattr(new, name)[:] = getattr(slots, name)
         offset = np.insert(self.machine.offset, at, 0.0, axis=1)
         offset[STEP_ROW, at] = self.rule.offset_step
@@ -373,7 +371,7 @@ class OnlineKernelMachine:
 
     @property
     def n_kept(self) -> int:
-        return int(self.machine.slots.count[1])
+        return int(self.machine.slots.counts[1])
 
     @property
     def n_bytes(self) -> int:
@@ -433,7 +431,7 @@ class OnlineKernelMachine:
         self._make_work()
 
 
-SAVED_SLOTS = ("W", "size", "own", "born", "count")
+SAVED_SLOTS = ("W", "size", "own", "born", "counts")
 SAVED_STORE = ("inverse", "ridge", "n_events")
 
 

@@ -14,7 +14,7 @@ alpha       a A                 coefficients of f; A in slots.W, one factor a fo
 beta        p B + q A           coefficients of v
 f, v        f, v                scores f(x, .) and v(x, .) of the example, output kernel included
 xi          xi                  w_t dl/dz, coefficients of the loss's gradient
-chi         chi                 w_t (d^2 l/dz^2) (v(x, .) + v_b); H v = c v + sum_y chi_y k((x, y), .)
+chi         chi                 w_t (d^2 l/dz^2) (v(x, .) + v_b): H v - c v = sum chi_y k((x, y), .)
 pi          numbers[PI]         <f, v>
 |f|^2       numbers[NORM]
 eps         numbers[MARGIN]     margin of the loss; the nu-trick adapts it
@@ -152,7 +152,7 @@ def settle(slots, scale):
     """Multiply the factors out: a = p = 1, q = 0."""
     K, width, W = slots.K, slots.width, slots.W
     a, p, q = scale[0], scale[1], scale[2]
-    for s in range(slots.count[0]):
+    for s in range(slots.counts[0]):
         for k in range(K):
             at = s * width + k
             if width >= 2 * K:
@@ -181,7 +181,7 @@ def write_row(slots, scale, slot, alpha, beta, work):
 def predict(machine, block, b, work, both):
     """f(x, .) and, of `both`, v(x, .) of example b, through the output kernel; z = f + b."""
     slots, scale, K = machine.slots, machine.scale, machine.slots.K
-    n = np.uint64(slots.count[0])
+    n = np.uint64(slots.counts[0])
     class_dots(block.rows[b], slots.ids, np.uint64(0), n, slots.W, np.uint64(slots.width), work.raw)
     for k in range(K):
         work.one[k] = scale[0] * work.raw[k]
@@ -234,7 +234,7 @@ def forget(machine, store, kept, p, work, both):
         numbers[LOST] = lost
         numbers[ERROR] += lost
     if both:
-        n, at = slots.count[0], p * slots.width
+        n, at = slots.counts[0], p * slots.width
         class_dots(
             store.residual, slots.ids, np.uint64(0), np.uint64(n), slots.W,
             np.uint64(slots.width), work.raw,
@@ -318,7 +318,7 @@ def _svmd_block(
     """Examples b, b + 1, ... of a block; the number done and a row of the Gram wanted, or -1."""
     slots = machine.slots
     while True:
-        while slots.count[1] > store.limit:
+        while slots.counts[1] > store.limit:
             p = choose(slots, store, kept, block, b - 1)
             if p < 0:
                 return b, -1 - p
@@ -374,7 +374,7 @@ def _norma_block(
     """As `_svmd_block`."""
     slots, nothing = machine.slots, np.zeros(0)
     while True:
-        while slots.count[1] > store.limit:
+        while slots.counts[1] > store.limit:
             p = choose(slots, store, kept, block, b - 1)
             if p < 0:
                 return b, -1 - p
