@@ -66,7 +66,7 @@ class KernelRun(StreamRun):
 
     def finish_pass(self) -> None:
         """The learner makes the most of what it keeps."""
-        self.learner.end_pass()
+        self.learner.end_pass(self.is_open_ended)
 
     def verify(self, stream: Stream, look_up: Callable[[], Any] = lambda: None) -> Certificate:
         """One pass at fixed f over the data learnt from: a true certificate."""

@@ -121,6 +121,7 @@ class StreamRun:
         self.certificate: Certificate | None = None
         self.on_progress: Callable[[StreamProgress], Any] | None = None
         self.stopped = False
+        self.is_open_ended = False  # passes go on until the gap is small
         self._began: float | None = None
         self._recorded, self._pause = -np.inf, PAUSE
 

@@ -289,7 +289,8 @@ def add_stream(page: Report, story: Story) -> None:
 
 #: Columns that only kernel machines have: title and whether the axis is logarithmic.
 KERNEL_COLUMNS = {
-    "step_size": ("Step size", True),
+    "step": ("Step size", True),
+    "violation": ("Violation of the worst pair", True),
     "margin": ("Margin", False),
     "gradient_trace": ("Agreement of gradients <g, v>", False),
     "budget_error": ("Error of the budget |f - f'|", False),

@@ -241,9 +241,7 @@ def fit_kernel(
         if loaded is not None:
             order = np.random.default_rng(args.seed).permutation(len(loaded.y))
             source = Shuffled(loaded.X, loaded.y, loaded.weight, order, name=stream.name)
-    passes = plan.passes or 1
-    if args.passes == "auto":
-        passes = None
+    passes = None if args.passes == "auto" else plan.passes or 1
     options = {"passes": passes, "verify": args.verify, "on_progress": watcher}
     options |= {"checkpoint": args.checkpoint, "resume": args.resume, "keep_checkpoint": True}
     try:

@@ -74,6 +74,8 @@ class KernelModel(Streaming):
     _kernel_targets: Callable
     _auto_kernel_solver: Callable
     _machine: Machine | None
+    _given: Any  # a precomputed kernel, while the model is fitted
+    solver_: Any
 
     # ------------------------------------------------------------ what was learnt
 
@@ -131,16 +133,15 @@ class KernelModel(Streaming):
         order = check_random_state(self.random_state).permutation(X.shape[0])
         solver = self._streaming_solver()
         most = solver.epochs if self.max_passes is None else min(solver.epochs, self.max_passes)
-        self._n_rows_known = X.shape[0]
+        self._n_rows_known = n = X.shape[0]
         try:
             self.fit_stream(Shuffled(X, y, weights, order), passes=max(1, int(most)))
         finally:
-            self._n_rows_known = None
-            given, self._given = getattr(self, "_given", None), None
+            self._n_rows_known = self._given = None
         self._machine = self._current_machine().compacted()
         if precomputed:
             self._machine.support.kernel = Precomputed()
-            self.n_features_in_ = given.shape[0]
+            self.n_features_in_ = n
         self._run = None  # rows between patterns are no part of a model
         if names is not None:
             self.feature_names_in_ = names
@@ -158,7 +159,7 @@ class KernelModel(Streaming):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}; True, False or 'auto'.")
         self._streaming_solver()
 
-    def _streaming_solver(self):
+    def _streaming_solver(self) -> Any:
         if not self.is_kernel_machine:
             return super()._streaming_solver()
         if isinstance(self.solver, str) and self.solver == "auto":
@@ -282,7 +283,7 @@ class KernelModel(Streaming):
         self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
 
 
-def checked_gram(K: np.ndarray) -> np.ndarray:
+def checked_gram(K: Any) -> np.ndarray:
     """A square, symmetric matrix of kernel values; a negative eigenvalue is told."""
     if sp.issparse(K):
         K = K.toarray()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -121,11 +123,16 @@ class NoveltyDetector(
     def _auto_kernel_solver(self):
         return SVMD()
 
-    def _kernel_task(self, solver) -> KernelTask:
-        """What is to be learnt."""
+    def _streaming_solver(self):
+        """The solver with nu, unless it has its own."""
+        solver = super()._streaming_solver()
         if "novelty" not in solver.kinds:
             raise ValueError(f"{type(solver).__name__} learns classes; use 'svmd' or 'norma'.")
-        return KernelTask("novelty", nu=float(self.nu))
+        return solver if solver.nu is not None else replace(solver, nu=float(self.nu))
+
+    def _kernel_task(self, solver) -> KernelTask:
+        """What is to be learnt."""
+        return KernelTask("novelty")
 
     def _kernel_targets(self, chunk):
         """No targets; factors of C of a chunk."""
@@ -134,16 +141,16 @@ class NoveltyDetector(
 
     def _settle(self, run, reason) -> None:
         super()._settle(run, reason)
-        self.offset_ = float(run.learner.margin)
+        self.offset_ = run.learner.numbers()["margin"]
 
     def score_samples(self, X):
         """f(x), large for what is common."""
-        check_is_fitted(self)
-        return self._kernel_scores(checked_inputs(self, X))[:, 0]
+        return self.decision_function(X) + self.offset_
 
     def decision_function(self, X):
         """f(x) minus the margin: negative for what is new."""
-        return self.score_samples(X) - self.offset_
+        check_is_fitted(self)
+        return self._kernel_scores(checked_inputs(self, X))[:, 0]  # its offset is the margin
 
     def predict(self, X):
         """1 for what is common, -1 for what is new."""

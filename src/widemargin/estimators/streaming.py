@@ -88,11 +88,12 @@ class Streaming:
     _certificate: Any
     _trained: Any
     _run: StreamRun | None
+    uncertified_: str | None
 
     # ------------------------------------------------------------ what users call
 
     @property
-    def certificate_(self) -> Certificate | None:
+    def certificate_(self) -> Any:
         """How far the model is from the optimum; its scope says over which examples."""
         run = getattr(self, "_run", None)
         if self._certificate is None and run is not None:
@@ -148,7 +149,7 @@ class Streaming:
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
         self._begin_stream(stream, classes)
         run = self._run = self._new_run()
-        run.on_progress = on_progress
+        run.on_progress, run.is_open_ended = on_progress, passes is None
         if (passes is None or verify) and not run.checks_gap(None):
             raise ValueError(
                 f"{type(run.solver).__name__} cannot prove a gap ({run.solver.uncertified}): "

@@ -7,6 +7,7 @@ from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
 from .kernel_learner import KernelLearner, KernelSolver
 from .larank import LaRank, SOnline
+from .lasvm import LaSVM
 from .learner import Learner, StreamingSolver
 from .n_slack import NSlack
 from .one_slack import OneSlack
@@ -15,6 +16,7 @@ from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
 from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
+from .svmd import NORMA, SVMD
 from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.
@@ -27,8 +29,11 @@ NAMES = {
     "perceptron": Perceptron,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
+    "lasvm": LaSVM,
     "larank": LaRank,
     "sonline": SOnline,
+    "svmd": SVMD,
+    "norma": NORMA,
 }
 #: Those that learn kernel machines.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
@@ -36,6 +41,8 @@ KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), 
 __all__ = [
     "KERNEL_NAMES",
     "NAMES",
+    "NORMA",
+    "SVMD",
     "Averaged",
     "BlockFrankWolfe",
     "Bound",
@@ -47,6 +54,7 @@ __all__ = [
     "KernelLearner",
     "KernelSolver",
     "LaRank",
+    "LaSVM",
     "Learner",
     "Mistakes",
     "NSlack",

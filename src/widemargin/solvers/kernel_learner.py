@@ -66,8 +66,6 @@ class KernelTask:
         The estimator's C; the weights of a part have it as a factor already.
     epsilon : float
         Errors of "real" that cost nothing.
-    nu : float, optional
-        Share of examples below the margin, of "novelty".
     """
 
     kind: str
@@ -78,7 +76,6 @@ class KernelTask:
     n_examples: int | None = None
     C: float = 1.0
     epsilon: float = 0.0
-    nu: float | None = None
 
 
 @runtime_checkable
@@ -128,7 +125,8 @@ class KernelLearner(Protocol):
 
     def absorb(self, part: Part, row: int) -> None: ...
 
-    def end_pass(self) -> None: ...
+    def end_pass(self, converge: bool = False) -> None:
+        """The data is at its end; `converge`: optimise what is kept as far as it goes."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A class that was not known appears: it becomes number `at`, later ones move up."""

@@ -308,9 +308,9 @@ class LaRankLearner:
         """The list of waiting patterns, never longer than half of the rows kept."""
         return np.zeros(max(1, min(TOGETHER, len(self.gram.kept.slot_of) // 2)), np.int64)
 
-    def end_pass(self) -> None:
+    def end_pass(self, converge: bool = False) -> None:
         """With `finish`, optimise the support patterns until all are within tau."""
-        if self.solver.finish:
+        if self.solver.finish or converge:
             self.optimize()
 
     def optimize(self) -> None:

@@ -139,7 +139,7 @@ def extremes(machine, slot, g, supported):
 
 @kernel
 def step(machine, rules, slot, up, down, difference, values):
-    """Move b(y+) up and b(y-) down by the best lam; `values` is the kernel row. Returns the gain."""
+    """Move b(y+) up and b(y-) down by the best lam; `values` is the kernel row. The gain."""
     curvature = 2.0
     if rules.kappa.size:
         kappa = rules.kappa

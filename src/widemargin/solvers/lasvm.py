@@ -106,7 +106,9 @@ class LaSVM:
                 raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
         for name in ("tau", "memory"):
             if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}.")
+                raise ValueError(
+                    f"{name} must be positive and finite, got {getattr(self, name)!r}."
+                )
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -165,6 +167,10 @@ class LaSVMLearner:
         """|f|^2 without the bias."""
         machine = self.machine
         return float(machine.alpha @ (machine.margin - machine.g))
+
+    @property
+    def margin_cost(self) -> None:
+        return None
 
     @property
     def n_kept(self) -> int:
@@ -263,17 +269,15 @@ class LaSVMLearner:
             self.gram.grow(capacity)
             self.machine = grown(self.machine, capacity)
 
-    def end_pass(self) -> None:
+    def end_pass(self, converge: bool = False) -> None:
         """Finish, where asked for."""
-        if not self.solver.finish or not self.n_slots:
+        if not (self.solver.finish or converge) or not self.n_slots:
             return
         machine, cursor = self.machine, np.zeros(5, np.int64)
         block, coming = nothing_coming(self.gram, self.support.dtype)
         most = machine.counts[loops.STEPS] + MOST_STEPS
         while True:
-            missing = loops.finish(
-                machine, self.gram.kept, block, coming, cursor, self.rule, most
-            )
+            missing = loops.finish(machine, self.gram.kept, block, coming, cursor, self.rule, most)
             if missing < 0:
                 break
             self._fetch(missing, cursor)

@@ -381,9 +381,7 @@ def reprocess(machine, kept, block, coming, cursor, rule):
         if row < 0:
             cursor[FIRST], cursor[SECOND] = i, -1
             return i, True
-        j = partner(
-            machine, machine.g[i], kept.values[row], machine.diagonal[i], 1.0, machine.down
-        )
+        j = partner(machine, machine.g[i], kept.values[row], machine.diagonal[i], 1.0, machine.down)
     cursor[FIRST], cursor[SECOND] = i, j
     missing = step(machine, kept, block, coming, cursor)
     if missing < 0:

@@ -320,7 +320,7 @@ class OnlineKernelMachine:
             return (truth != predicted).astype(np.float64)
         return cost[truth.astype(np.intp), predicted.astype(np.intp)]
 
-    def end_pass(self) -> None:
+    def end_pass(self, converge: bool = False) -> None:
         """Nothing is left to do: every example has had its step."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
@@ -368,6 +368,10 @@ class OnlineKernelMachine:
     @property
     def square_norm(self) -> float:
         return float(self.machine.numbers[NORM]) if self.solver.adapts else float("nan")
+
+    @property
+    def margin_cost(self) -> None:
+        return None
 
     @property
     def n_kept(self) -> int:
