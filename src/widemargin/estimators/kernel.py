@@ -76,6 +76,8 @@ class KernelModel(Streaming):
     _machine: Machine | None
     _given: Any  # a precomputed kernel, while the model is fitted
     solver_: Any
+    dual_objective_: float | None
+    square_norm_: float | None
 
     # ------------------------------------------------------------ what was learnt
 
@@ -229,7 +231,9 @@ class KernelModel(Streaming):
                 "a kernel machine's objective takes a pass of kernel values over all data; "
                 "`verify` with the training data makes it"
             )
-        self.dual_objective_, self.square_norm_ = learner.dual, learner.square_norm
+        self.dual_objective_ = self.square_norm_ = None
+        if run.solver.uncertified is None:
+            self.dual_objective_, self.square_norm_ = learner.dual, learner.square_norm
         self.margin_cost_ = learner.margin_cost
         self._set_books(run, reason)
 
@@ -255,9 +259,10 @@ class KernelModel(Streaming):
         self._check_unchanged()
         stream = as_stream(stream)
         self._columns, self._is_fixed = int(self.n_features_in_), True
-        machine, cost = self._current_machine(), self.margin_cost_
+        machine, cost = self._current_machine(), getattr(self, "margin_cost_", None)
         total, found = kernel_hinges(stream, self._oracle_of, machine, cost)
         check_same(self.fingerprint_, found, stream.name)
+        assert self.square_norm_ is not None and self.dual_objective_ is not None
         primal = 0.5 * self.square_norm_ + total
         self.certificate_ = certificate_of(primal, self.dual_objective_)
         self.uncertified_ = None

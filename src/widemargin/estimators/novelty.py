@@ -115,8 +115,6 @@ class NoveltyDetector(
         return self._checked(X, is_first), y
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
-        if not is_number(self.nu) or not 0 < self.nu < 1:
-            raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}.")
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
@@ -125,6 +123,8 @@ class NoveltyDetector(
 
     def _streaming_solver(self):
         """The solver with nu, unless it has its own."""
+        if not is_number(self.nu) or not 0 < self.nu < 1:
+            raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}.")
         solver = super()._streaming_solver()
         if "novelty" not in solver.kinds:
             raise ValueError(f"{type(solver).__name__} learns classes; use 'svmd' or 'norma'.")

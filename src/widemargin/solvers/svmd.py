@@ -180,6 +180,8 @@ def check_common(solver: Any) -> None:
             raise ValueError(f"{name} is {getattr(solver, name)!r}; a positive number is needed.")
     if solver.nu is not None and not 0.0 < solver.nu < 1.0:
         raise ValueError(f"nu is {solver.nu!r}; a number between 0 and 1 is needed.")
+    if solver.buffer is not None and solver.buffer < 1:
+        raise ValueError(f"buffer is {solver.buffer!r}; at least one pattern is needed.")
     if solver.epochs < 1:
         raise ValueError(f"epochs is {solver.epochs!r}; at least 1 is needed.")
 
