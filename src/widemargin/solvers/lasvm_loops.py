@@ -506,7 +506,9 @@ def locate(machine, places, row, start, known):
 def process(machine, block, coming, cursor, rule, b, f):
     """The first half of Process: admit a violating example; whether there is a step to make.
 
-    An example that violates with nobody would be the first to leave in Reprocess: it never enters.
+    An example that violates with nobody would leave in the next Reprocess: it never enters. But any
+    bias between the extremes is right while the upper is below the lower one, and an example that
+    narrows this interval is kept: together with another one it may violate.
     """
     margin, cost = coming.margins[b], coming.costs[b]
     if is_pattern(machine, coming, b) or not cost > 0.0:
@@ -524,8 +526,11 @@ def process(machine, block, coming, cursor, rule, b, f):
             admit(machine, block, coming, cursor, b, g)
             search(machine)
         return False
-    gap = g - machine.extremes[1] if margin > 0.0 else machine.extremes[0] - g
-    if not gap > tau:
+    top, bottom = machine.extremes[0], machine.extremes[1]
+    if not (g - bottom if margin > 0.0 else top - g) > tau:
+        if top < bottom and (g > top if margin > 0.0 else g < bottom):
+            admit(machine, block, coming, cursor, b, g)
+            search(machine)
         return False
     if rule.second_order:
         row_b, own = block.rows[b], np.float64(block.own[b])
