@@ -361,12 +361,16 @@ def squeeze_rows(buffer, kept, width):
 @kernel
 def spread_rows(buffer, n, width, wider):
     """The first n rows of `width` to rows of `wider`; new places are zero."""
+    held = np.empty(width, buffer.dtype)  # source and target may overlap: vector code needs a copy
     for back in range(n):
-        row = n - 1 - back
-        for k in range(width - 1, -1, -1):
-            buffer[row * wider + k] = buffer[row * width + k]
-        for k in range(width, wider):
-            buffer[row * wider + k] = 0.0
+        row = np.uint64(n - 1 - back)
+        begin, target = row * np.uint64(width), row * np.uint64(wider)
+        for k in range(np.uint64(width)):
+            held[k] = buffer[begin + k]
+        for k in range(np.uint64(width)):
+            buffer[target + k] = held[k]
+        for k in range(np.uint64(width), np.uint64(wider)):
+            buffer[target + k] = 0.0
 
 
 @kernel

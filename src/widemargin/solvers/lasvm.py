@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..expansion import Block, Gram, Support, make_block, resized
+from ..expansion import Block, Gram, Support, resized
 from . import lasvm_loops as loops
 from .kernel_learner import KernelTask, Part
 from .lasvm_loops import Coming, Machine, Rule
@@ -84,9 +84,9 @@ class LaSVM:
     array([[-1.,  1.,  1., -1.]])
     """
 
-    epochs: int = 1
+    epochs: int = 2
     finish: bool = True
-    partner: str = "first_order"
+    partner: str = "second_order"
     selection: str = "random"
     tau: float = 1e-3
     reprocess: int = 1
@@ -106,9 +106,7 @@ class LaSVM:
                 raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
         for name in ("tau", "memory"):
             if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(
-                    f"{name} must be positive and finite, got {getattr(self, name)!r}."
-                )
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -138,6 +136,7 @@ class LaSVMLearner:
             int(solver.reprocess),
         )
         self.machine = empty_machine(rng)
+        self._rows = np.empty((0, 0), support.dtype)  # of the block, written anew by each
 
     # -------------------------------------------------------------- what it has learnt
 
@@ -211,6 +210,7 @@ class LaSVMLearner:
         chosen = self.rule.selection != loops.GIVEN
         if chosen:
             loops.shuffle(order, self.machine.word)
+        places = np.argsort(order)
         block = CHOICE if chosen else BLOCK
         for begin in range(0, order.size, CHUNK):
             some = order[begin : begin + CHUNK]
@@ -218,44 +218,58 @@ class LaSVMLearner:
             patterns = self.support.patterns_of(X)
             for start in range(0, some.size, block):
                 here = some[start : start + block]
-                self._absorb_block(
-                    patterns[start : start + block], margins[here], costs[here], row + here
-                )
+                known = np.empty(here.size, np.int64)
+                loops.locate(self.machine, places, row, begin + start, known)
+                coming = self._make_coming(margins[here], costs[here], row + here, known)
+                self._absorb_block(patterns[start : start + block], coming)
 
-    def _absorb_block(self, patterns, margins, costs, rows) -> None:
-        n = len(patterns)
+    def _make_coming(self, margins, costs, rows, known) -> Coming:
+        n = margins.size
         self._make_room(self.n_slots + n)
-        block = make_block(self.support, patterns, self.gram.capacity)
-        coming = Coming(
+        return Coming(
             margins,
             costs,
             rows,
             np.arange(n),
+            known,
+            (known < 0) | (self.rule.selection != loops.GIVEN),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
+            np.full(self.gram.capacity, -1, np.int64),
             np.zeros(self.gram.kept.slot_of.size, np.int64),
         )
+
+    def _absorb_block(self, patterns, coming: Coming) -> None:
+        n = len(patterns)
+        block = self._make_block(patterns, coming.computed)
         cursor, loss, stored = np.zeros(5, np.int64), np.zeros(1), 0
+        state = self.machine, self.gram.kept, block, coming, cursor, self.rule
         while True:
-            missing = loops.absorb(
-                self.machine,
-                self.gram.kept,
-                block,
-                coming,
-                cursor,
-                self.rule,
-                self.cost,
-                loss,
-            )
+            missing = int(loops.absorb(*state, self.cost, loss))
             late = int(cursor[loops.LATE])
-            self.support.store(
-                coming.late_slot[stored:late], patterns[coming.late_example[stored:late]]
-            )
+            new = coming.late_example[stored:late]
+            self.support.store(coming.late_slot[stored:late], patterns[new])
             stored = late
-            if missing < 0:
+            if missing == loops.AT_REST:
                 break
-            coming.filled[self._fetch(missing, cursor)] = late
+            if missing == loops.EXAMPLE:
+                b = int(cursor[loops.FIRST])
+                block.rows[b, : self.n_slots] = self.support.rows(patterns[b : b + 1])[0]
+                coming.computed[b] = True
+            else:
+                coming.filled[self._fetch(missing, cursor)] = late
         self.progressive.add(n, float(loss[0]))
+
+    def _make_block(self, patterns, computed) -> Block:
+        """Kernel values of the examples that are no patterns yet."""
+        n, support = len(patterns), self.support
+        if self._rows.shape[0] < n or self._rows.shape[1] != self.gram.capacity:
+            self._rows = np.empty((n, self.gram.capacity), support.dtype)
+        rows = self._rows[:n]
+        if support.n_slots:
+            which = slice(None) if computed.all() else np.flatnonzero(computed)
+            rows[which, : support.n_slots] = support.rows(patterns[which])
+        return Block(rows, support.among(patterns), support.kernel.diagonal(patterns))
 
     def _fetch(self, slot: int, cursor: np.ndarray) -> int:
         """The row of a slot, computed; that of the other slot of the pair stays."""
@@ -274,14 +288,14 @@ class LaSVMLearner:
         if not (self.solver.finish or converge) or not self.n_slots:
             return
         machine, cursor = self.machine, np.zeros(5, np.int64)
-        block, coming = nothing_coming(self.gram, self.support.dtype)
+        coming = self._make_coming(np.zeros(0), np.zeros(0), *np.zeros((2, 0), np.int64))
+        nobody = np.zeros((0, 0), self.support.dtype)
+        block = Block(nobody, nobody, nobody[0:0].ravel())
+        state = machine, self.gram.kept, block, coming, cursor, self.rule
         most = machine.counts[loops.STEPS] + MOST_STEPS
-        while True:
-            missing = loops.finish(machine, self.gram.kept, block, coming, cursor, self.rule, most)
-            if missing < 0:
-                break
+        while (missing := int(loops.finish(*state, most))) >= 0:
             self._fetch(missing, cursor)
-        if missing == -2:
+        if missing == loops.TOO_LONG:
             warnings.warn(
                 f"Finish made {MOST_STEPS:,} steps and the most violating pair is still at "
                 f"{self.violation:.3g} > tau = {self.rule.tau:.3g}. Scale the features, take a "
@@ -332,8 +346,8 @@ def empty_machine(rng: np.random.Generator) -> Machine:
         name: np.zeros(0, np.int64 if name in whole else np.float64)
         for name in Machine._fields[:11]
     }
-    counts = np.zeros(10, np.int64)
-    counts[[loops.TOP, loops.BOTTOM, loops.LATEST]] = -1
+    counts = np.zeros(9, np.int64)
+    counts[[loops.TOP, loops.BOTTOM]] = -1
     word = np.array([rng.integers(1, 2**63)], np.uint64)
     return Machine(**slots, counts=counts, extremes=np.array([-np.inf, np.inf]), word=word)
 
@@ -345,14 +359,6 @@ def grown(machine: Machine, capacity: int) -> Machine:
     slots["up"][old:] = slots["down"][old:] = -np.inf
     slots["example"][old:] = -1
     return machine._replace(**slots)
-
-
-def nothing_coming(gram: Gram, dtype) -> tuple[Block, Coming]:
-    """A block without examples, for Finish."""
-    none, whole = np.zeros(0), np.zeros(0, np.int64)
-    block = Block(np.zeros((0, gram.capacity), dtype), np.zeros((0, 0), dtype), none.astype(dtype))
-    filled = np.zeros(gram.kept.slot_of.size, np.int64)
-    return block, Coming(none, none, whole, whole, whole, whole, filled)
 
 
 def refuse_zero_margins(margins: np.ndarray, row: int) -> None:

@@ -6,8 +6,11 @@ g           gradient of the dual: margin_s - sum_t alpha_t K_st
 up, down    0 where alpha can grow (fall), minus infinity where it is at its bound: `g + up` is
             largest at the i, `g - down` smallest at the j of the most violating pair
 zeros       slots with alpha = 0, the only ones that may leave
-late        patterns that came in the middle of the block: rows kept before lack their columns,
-            which are filled in when a row is next used or when the block ends
+late        patterns that came in the middle of the block. Their own row is that of the block
+            until it ends; rows kept before lack their columns, which are filled in when a row is
+            next used or when the block ends
+known       slot of an example that was a pattern when the block began: its gradient tests it, and
+            its kernel values are not computed unless it leaves before its turn
 
 A loop that misses a kernel row returns its slot; it is called again when the row is there and goes
 on where it was (`cursor`).
@@ -33,9 +36,11 @@ POOL = 50
 SEEDS = 5
 
 # places in `counts`
-SLOTS, FREE, ZEROS, TOP, BOTTOM, POSITIVE, NEGATIVE, STEPS, TESTS, LATEST = range(10)
+SLOTS, FREE, ZEROS, TOP, BOTTOM, POSITIVE, NEGATIVE, STEPS, TESTS = range(9)
 # places in `cursor`
 DONE, STAGE, FIRST, SECOND, LATE = range(5)
+# what a loop asks for, instead of a slot
+AT_REST, TOO_LONG, EXAMPLE = -1, -2, -3
 # selections of the next example
 GIVEN, GRADIENT, ACTIVE = range(3)
 
@@ -54,7 +59,7 @@ class Machine(NamedTuple):
     example: np.ndarray  # row number of the example, -1 in free slots
     free: np.ndarray  # the first counts[FREE] are free slots
     zeros: np.ndarray  # the first counts[ZEROS] have alpha = 0
-    counts: np.ndarray  # (10,)
+    counts: np.ndarray  # (9,)
     extremes: np.ndarray  # (2,) largest g + up, smallest g - down
     word: np.ndarray  # (1,) of the random numbers
 
@@ -66,8 +71,11 @@ class Coming(NamedTuple):
     costs: np.ndarray  # C_i
     rows: np.ndarray  # row numbers
     order: np.ndarray  # unseen ones from cursor[DONE] on
+    known: np.ndarray  # slot of each when the block began, -1 where it was no pattern
+    computed: np.ndarray  # whether its kernel values are there
     late_example: np.ndarray
     late_slot: np.ndarray
+    late_row: np.ndarray  # by slot: its row in the block, -1 where it is not late
     filled: np.ndarray  # by kept row: how many late patterns it knows
 
 
@@ -227,7 +235,7 @@ def drop_zero(machine, s):
 
 
 @kernel
-def admit(machine, kept, block, coming, cursor, b, g):
+def admit(machine, block, coming, cursor, b, g):
     """Example b of the block becomes a pattern with alpha = 0; its slot."""
     counts = machine.counts
     if counts[FREE]:
@@ -248,12 +256,8 @@ def admit(machine, kept, block, coming, cursor, b, g):
     for c in range(block.rows.shape[0]):
         block.rows[c, s] = block.among[c, b]
     coming.late_example[cursor[LATE]], coming.late_slot[cursor[LATE]] = b, s
+    coming.late_row[s] = b
     cursor[LATE] += 1
-    row, source = claim(kept, s, -1), block.rows[b]
-    target = kept.values[row]
-    for t in range(np.uint64(counts[SLOTS])):
-        target[t] = source[t]
-    coming.filled[row] = cursor[LATE]
     return s
 
 
@@ -290,12 +294,14 @@ def remove_idle(machine, kept, bias):
 
 
 @kernel
-def kept_row(kept, block, coming, cursor, slot):
-    """Where the whole row of a slot is kept, or -1."""
+def row_of(kept, block, coming, cursor, slot):
+    """(whether it is there, kernel values of a slot with all slots)."""
+    if coming.late_row[slot] >= 0:
+        return True, block.rows[coming.late_row[slot]]
     row = find(kept, slot)
     if row >= 0:
         fill(kept, block, coming, row, slot, cursor[LATE])
-    return row
+    return row >= 0, kept.values[max(row, 0)]
 
 
 @kernel
@@ -307,11 +313,23 @@ def fill(kept, block, coming, row, slot, late):
 
 
 @kernel
-def fill_all(kept, block, coming, cursor):
-    """At the end of a block all rows kept are whole: one short stretch of each is written."""
-    for row in range(kept.slot_of.size):
+def end_block(machine, kept, block, coming, cursor):
+    """All rows become whole; late patterns strictly inside their box get one.
+
+    Those at their bound seldom make another step: their rows would only push others out.
+    """
+    late = cursor[LATE]
+    for row in range(kept.slot_of.size if late else 0):
         if kept.slot_of[row] >= 0:
-            fill(kept, block, coming, row, kept.slot_of[row], cursor[LATE])
+            fill(kept, block, coming, row, kept.slot_of[row], late)
+    for t in range(late):
+        s = coming.late_slot[t]
+        b = coming.late_row[s]
+        coming.late_row[s] = -1
+        if b >= 0 and machine.up[s] == 0.0 and machine.down[s] == 0.0:
+            target, source = kept.values[claim(kept, s, -1)], block.rows[b]
+            for other in range(np.uint64(machine.counts[SLOTS])):
+                target[other] = source[other]
 
 
 # ------------------------------------------------------------ steps
@@ -321,30 +339,29 @@ def fill_all(kept, block, coming, cursor):
 def step(machine, kept, block, coming, cursor):
     """The best step along the pair of the cursor; the slot of a missing row, or -1."""
     i, j = cursor[FIRST], cursor[SECOND]
-    row_i = kept_row(kept, block, coming, cursor, i)
-    if row_i < 0:
+    there, row_i = row_of(kept, block, coming, cursor, i)
+    if not there:
         return i
     alpha, g, diagonal = machine.alpha, machine.g, machine.diagonal
-    machine.counts[STEPS] += 1
     if j < 0:  # no bias: one variable, whose box is all there is
-        size = g[i] / max(diagonal[i], FLAT)
-        value = min(max(alpha[i] + size, machine.low[i]), machine.high[i])
+        value = alpha[i] + g[i] / max(diagonal[i], FLAT)
+        value = min(max(value, machine.low[i]), machine.high[i])
         size = value - alpha[i]
         set_alpha(machine, i, value)
-        shift_one(machine, kept.values[row_i], size)
-        return np.int64(-1)
-    row_j = kept_row(kept, block, coming, cursor, j)
-    if row_j < 0:
-        machine.counts[STEPS] -= 1
-        return j
-    bend = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(kept.values[row_i, j]), FLAT)
-    room_i, room_j = machine.high[i] - alpha[i], alpha[j] - machine.low[j]
-    size = min((g[i] - g[j]) / bend, room_i, room_j)
-    # at a bound exactly, not up to rounding
-    set_alpha(machine, i, machine.high[i] if size == room_i else alpha[i] + size)
-    set_alpha(machine, j, machine.low[j] if size == room_j else alpha[j] - size)
-    shift(machine, kept.values[row_i], kept.values[row_j], size)
-    return np.int64(-1)
+        shift_one(machine, row_i, size)
+    else:
+        there, row_j = row_of(kept, block, coming, cursor, j)
+        if not there:
+            return j
+        bend = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(row_i[j]), FLAT)
+        room_i, room_j = machine.high[i] - alpha[i], alpha[j] - machine.low[j]
+        size = min((g[i] - g[j]) / bend, room_i, room_j)
+        # at a bound exactly, not up to rounding
+        set_alpha(machine, i, machine.high[i] if size == room_i else alpha[i] + size)
+        set_alpha(machine, j, machine.low[j] if size == room_j else alpha[j] - size)
+        shift(machine, row_i, row_j, size)
+    machine.counts[STEPS] += 1
+    return np.int64(AT_REST)
 
 
 @kernel
@@ -369,7 +386,7 @@ def offset(machine, bias):
 def reprocess(machine, kept, block, coming, cursor, rule):
     """Reprocess: (slot of a missing row or -1, whether there was a violating pair)."""
     if not violation(machine, rule.bias) > rule.tau:
-        return np.int64(-1), False
+        return np.int64(AT_REST), False
     i, j = machine.counts[TOP], machine.counts[BOTTOM]
     if not rule.bias:
         one = i if machine.extremes[0] >= -machine.extremes[1] else j
@@ -377,11 +394,11 @@ def reprocess(machine, kept, block, coming, cursor, rule):
             one = steepest(machine)
         i, j = one, np.int64(-1)
     elif rule.second_order:
-        row = kept_row(kept, block, coming, cursor, i)
-        if row < 0:
+        there, row = row_of(kept, block, coming, cursor, i)
+        if not there:
             cursor[FIRST], cursor[SECOND] = i, -1
             return i, True
-        j = partner(machine, machine.g[i], kept.values[row], machine.diagonal[i], 1.0, machine.down)
+        j = partner(machine, machine.g[i], row, machine.diagonal[i], 1.0, machine.down)
     cursor[FIRST], cursor[SECOND] = i, j
     missing = step(machine, kept, block, coming, cursor)
     if missing < 0:
@@ -402,14 +419,14 @@ def steepest(machine):
 
 @kernel
 def finish(machine, kept, block, coming, cursor, rule, most):
-    """Reprocess until no pair violates: the slot of a missing row, -1 at rest, -2 after `most`."""
+    """Reprocess until no pair violates: a missing slot, at rest, or too long."""
     while machine.counts[STEPS] < most:
         missing, moved = reprocess(machine, kept, block, coming, cursor, rule)
         if missing >= 0:
             return missing
         if not moved:
-            return np.int64(-1)
-    return np.int64(-2)
+            return np.int64(AT_REST)
+    return np.int64(TOO_LONG)
 
 
 # ------------------------------------------------------------ examples
@@ -444,6 +461,13 @@ def score(machine, block, b):
 
 
 @kernel
+def is_pattern(machine, coming, b):
+    """Whether an example is a pattern, since before the block began."""
+    slot = coming.known[b]
+    return slot >= 0 and machine.example[slot] == coming.rows[b]
+
+
+@kernel
 def choose(machine, block, coming, cursor, rule):
     """The next example: the one given, or the best of a random pool of unseen ones."""
     done, order = cursor[DONE], coming.order
@@ -467,43 +491,46 @@ def choose(machine, block, coming, cursor, rule):
 
 
 @kernel
-def is_kept(machine, row):
-    """Whether the example of this row number is a pattern already."""
-    if row > machine.counts[LATEST]:
-        return False
-    found = False
-    for s in range(np.uint64(machine.counts[SLOTS])):
-        found |= machine.example[s] == row
-    return found
+def locate(machine, places, row, start, known):
+    """Which examples of a block are patterns already: known[places[example - row] - start]."""
+    known[:] = -1
+    for s in range(machine.counts[SLOTS]):
+        example = machine.example[s] - row
+        if 0 <= example < places.size:
+            place = places[example] - start
+            if 0 <= place < known.size:
+                known[place] = s
 
 
 @kernel
-def process(machine, kept, block, coming, cursor, rule, b, f):
+def process(machine, block, coming, cursor, rule, b, f):
     """The first half of Process: admit a violating example; whether there is a step to make.
 
-    An example that violates with nobody would be the first to leave in Reprocess: it never enters.
+    An example that violates with nobody would leave in the next Reprocess: it never enters. But any
+    bias between the extremes is right while the upper is below the lower one, and an example that
+    narrows this interval is kept: together with another one it may violate.
     """
     margin, cost = coming.margins[b], coming.costs[b]
-    row = coming.rows[b]
-    known = is_kept(machine, row)
-    machine.counts[LATEST] = max(machine.counts[LATEST], row)
-    if known or not cost > 0.0:
+    if is_pattern(machine, coming, b) or not cost > 0.0:
         return False
     g, tau = margin - f, rule.tau
     if not rule.bias:
         if not (g > tau if margin > 0.0 else g < -tau):
             return False
-        cursor[FIRST] = admit(machine, kept, block, coming, cursor, b, g)
+        cursor[FIRST] = admit(machine, block, coming, cursor, b, g)
         cursor[SECOND] = -1
         return True
     other = machine.counts[BOTTOM if margin > 0.0 else TOP]
     if other < 0:  # nobody to pair with yet: seeds of this class wait
         if machine.counts[POSITIVE if margin > 0.0 else NEGATIVE] < SEEDS:
-            admit(machine, kept, block, coming, cursor, b, g)
+            admit(machine, block, coming, cursor, b, g)
             search(machine)
         return False
-    gap = g - machine.extremes[1] if margin > 0.0 else machine.extremes[0] - g
-    if not gap > tau:
+    top, bottom = machine.extremes[0], machine.extremes[1]
+    if not (g - bottom if margin > 0.0 else top - g) > tau:
+        if top < bottom and (g > top if margin > 0.0 else g < bottom):
+            admit(machine, block, coming, cursor, b, g)
+            search(machine)
         return False
     if rule.second_order:
         row_b, own = block.rows[b], np.float64(block.own[b])
@@ -511,22 +538,28 @@ def process(machine, kept, block, coming, cursor, rule, b, f):
             other = partner(machine, g, row_b, own, 1.0, machine.down)
         else:
             other = partner(machine, g, row_b, own, -1.0, machine.up)
-    s = admit(machine, kept, block, coming, cursor, b, g)
+    s = admit(machine, block, coming, cursor, b, g)
     cursor[FIRST], cursor[SECOND] = (s, other) if margin > 0.0 else (other, s)
     return True
 
 
 @kernel
 def absorb(machine, kept, block, coming, cursor, rule, cost, loss):
-    """Test, Process and Reprocess the examples of a block; the slot of a missing row, or -1."""
+    """Test, Process and Reprocess the examples of a block; what is missing, or -1 at its end."""
     while cursor[DONE] < coming.order.size:
         if cursor[STAGE] == 0:
             b = choose(machine, block, coming, cursor, rule)
-            f = score(machine, block, b)
+            if is_pattern(machine, coming, b):
+                f = coming.margins[b] - machine.g[coming.known[b]]
+            elif coming.computed[b]:
+                f = score(machine, block, b)
+            else:
+                cursor[FIRST] = b
+                return np.int64(EXAMPLE)
             machine.counts[TESTS] += 1
             truth = 1 if coming.margins[b] > 0.0 else 0
             loss[0] += cost[truth, 1 if f + offset(machine, rule.bias) > 0.0 else 0]
-            moves = process(machine, kept, block, coming, cursor, rule, b, f)
+            moves = process(machine, block, coming, cursor, rule, b, f)
             cursor[STAGE] = 1 if moves else 2
         if cursor[STAGE] == 1:
             missing = step(machine, kept, block, coming, cursor)
@@ -540,5 +573,5 @@ def absorb(machine, kept, block, coming, cursor, rule, cost, loss):
             cursor[STAGE] += 1
         cursor[STAGE] = 0
         cursor[DONE] += 1
-    fill_all(kept, block, coming, cursor)
-    return np.int64(-1)
+    end_block(machine, kept, block, coming, cursor)
+    return np.int64(AT_REST)
