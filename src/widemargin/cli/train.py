@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import Ranker, __version__
-from ..checkpoint import FILE
+from ..checkpoint import FILE, remove_checkpoint
 from ..solvers import NAMES, OutOfCore, StreamingDual
 from ..stopping import Callback
 from ..stream_run import hinges_of
@@ -29,7 +29,6 @@ from .options import (
     feature_names,
     new_model,
     parse_classes,
-    remove_checkpoint,
 )
 from .reading import (
     MEGABYTE,
@@ -96,9 +95,10 @@ def train(args: Any) -> int:
     save(model, args.output)  # before anything else can go wrong
     interrupted = model.stopped_by_ == "interrupt"
     if not interrupted:
-        remove_checkpoint(args.checkpoint)
         add_evaluation(args, model, stream, held_out)
     write_report(args, model)
+    if args.checkpoint and not interrupted:
+        remove_checkpoint(args.checkpoint)  # last: killed before, --resume makes what is missing
     tell(args, model, stream, interrupted)
     return 130 if interrupted else 0
 
