@@ -4,6 +4,10 @@
 of the random numbers, the position in the stream, and what must not change between two runs: the
 parameters and the identity of the stream. Where a learner keeps more on disk (`OutOfCore`), its
 files are in the same folder, and it takes care that they can be set back to the checkpoint.
+
+**Removal.** A folder with a state can be resumed, one without begins anew. So the state goes first
+and for good: whoever is killed while removing leaves either a whole checkpoint or none, never a
+state whose other files are gone.
 """
 
 from __future__ import annotations
@@ -18,13 +22,14 @@ import numpy as np
 
 from .history import History
 from .persistence import stored_parameter
+from .replacing import sync_folder
 from .run import Certificate
 from .streams.fingerprint import Fingerprint
 from .tensorfile import read_arrays, write_arrays
 
 FILE = "state.safetensors"
 #: All that a run writes into its folder; nothing else is ever removed from it.
-OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*|.*\.widemargin-.*")
+OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 
 
 class CheckpointError(ValueError):
@@ -159,13 +164,17 @@ class Checkpoint:
     def remove(self) -> None:
         """The files of the run, and the folder if it is empty then."""
         if self.folder is not None:
-            remove_files(self.folder)
+            remove_checkpoint(self.folder)
 
 
-def remove_files(folder: Path) -> None:
-    """Remove a checkpoint; files of others, and the folder that holds them, stay."""
+def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
+    """Remove a checkpoint, its state first; files of others, and the folder of them, stay."""
+    folder = Path(folder)
     if not folder.is_dir():
         return
+    if (folder / FILE).exists():
+        (folder / FILE).unlink()
+        sync_folder(os.fspath(folder))
     for file in folder.iterdir():
         if OWN.fullmatch(file.name) and not file.is_dir():
             file.unlink()

@@ -6,12 +6,12 @@ import contextlib
 import csv
 import json
 import os
-import re
 from typing import Any
 
 import numpy as np
 
 from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegressor
+from ..checkpoint import OWN
 from ..losses import Taxonomy
 from ..streams.opening import SEQUENCES
 from .errors import CommandError, UsageError
@@ -48,8 +48,6 @@ TASKS_OF = {
     "skip_bad_lines": ROWS,
     "bad_lines": ROWS,
 }
-#: What may be in a folder of checkpoints; nothing else is ever removed.
-CHECKPOINT_FILE = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 
 
 def check_paths(args: Any) -> None:
@@ -147,22 +145,11 @@ def check_checkpoint(folder: str, resume: bool) -> None:
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CommandError(f"{folder}: the checkpoint is a file, a folder is needed")
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    strange = [name for name in names if not CHECKPOINT_FILE.fullmatch(name)]
+    strange = [name for name in names if not OWN.fullmatch(name)]
     if strange:
         raise CommandError(f"{folder}: {strange[0]!r} in it is not of a checkpoint")
     if names and not resume:
         raise CommandError(f"{folder}: there is a checkpoint in it; go on with --resume")
-
-
-def remove_checkpoint(folder: str | None) -> None:
-    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
-    if folder is None or not os.path.isdir(folder):
-        return
-    for name in os.listdir(folder):
-        if CHECKPOINT_FILE.fullmatch(name):
-            os.unlink(os.path.join(folder, name))
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
 
 
 def new_model(args: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import Ranker, __version__
-from ..checkpoint import FILE
+from ..checkpoint import FILE, remove_checkpoint
 from ..estimators.kernel import Shuffled
 from ..solvers import NAMES, OutOfCore, StreamingDual
 from ..stopping import Callback
@@ -31,7 +31,6 @@ from .options import (
     is_kernel_machine,
     new_model,
     parse_classes,
-    remove_checkpoint,
 )
 from .reading import (
     MEGABYTE,
@@ -99,9 +98,10 @@ def train(args: Any) -> int:
     save(model, args.output)  # before anything else can go wrong
     interrupted = model.stopped_by_ == "interrupt"
     if not interrupted:
-        remove_checkpoint(args.checkpoint)
         add_evaluation(args, model, stream, held_out)
     write_report(args, model)
+    if args.checkpoint and not interrupted:
+        remove_checkpoint(args.checkpoint)  # last: killed before, --resume makes what is missing
     tell(args, model, stream, interrupted)
     return 130 if interrupted else 0
 

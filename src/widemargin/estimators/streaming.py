@@ -188,9 +188,9 @@ class Streaming:
             saver.finish(reason)
         stays = saver.folder is not None and (keep or reason in UNFINISHED)
         if not stays:
+            saver.remove()  # the state before the files that it speaks of
             if isinstance(run.solver, OutOfCore):
                 run.learner.close()
-            saver.remove()
         if isinstance(run.solver, OutOfCore):  # open files are no part of a model
             self._certificate = run.certificate or run.cache_certificate()
             self._run = None

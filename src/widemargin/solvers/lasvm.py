@@ -106,7 +106,7 @@ class LaSVM:
                 raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
         for name in ("tau", "memory"):
             if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}.")
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
