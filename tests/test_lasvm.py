@@ -508,9 +508,7 @@ def test_restored_bit_for_bit(sparse, selection):
         np.testing.assert_array_equal(left[name], right[name], err_msg=name)
     used = left["gram.slot_of"] >= 0
     n = one.n_slots
-    np.testing.assert_array_equal(
-        left["gram.values"][used, :n], right["gram.values"][used, :n]
-    )
+    np.testing.assert_array_equal(left["gram.values"][used, :n], right["gram.values"][used, :n])
     assert one.dual == two.dual and one.n_visits == two.n_visits
 
 
