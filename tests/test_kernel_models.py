@@ -286,7 +286,7 @@ def test_grid_search_over_kernels_and_solvers():
     grid = {"svmclassifier__gamma": [0.01, 1.0], "svmclassifier__solver__finish": [True, False]}
     search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
     assert search.best_params_["svmclassifier__gamma"] == 1.0
-    assert clone(search.best_estimator_).get_params()["svmclassifier__solver__epochs"] == 1
+    assert clone(search.best_estimator_).get_params()["svmclassifier__solver__memory"] == 200
 
 
 @pytest.mark.parametrize(

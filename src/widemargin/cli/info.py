@@ -24,7 +24,6 @@ from .words import (
     stop_words,
 )
 
-#: Parameters that are not shown: they mean nothing to the model.
 KERNEL_ONLY = ("kernel", "gamma", "degree", "coef0", "output_kernel", "precision")
 LINEAR_ONLY = ("intercept_scaling", "rescaling", "tol", "max_passes")
 
@@ -70,6 +69,15 @@ def is_kernel(model: Any) -> bool:
     return bool(getattr(model, "is_kernel_machine", False))
 
 
+def hidden_parameters(model: Any) -> tuple[str, ...]:
+    """Parameters that are not shown: they mean nothing to the model."""
+    if not is_kernel(model):
+        return KERNEL_ONLY
+    return (
+        LINEAR_ONLY if model.kernel in ("poly", "polynomial") else (*LINEAR_ONLY, *KERNEL_ONLY[2:4])
+    )
+
+
 def count_of(history: Any, name: str) -> int | None:
     """The newest number of a column that only some histories have."""
     return int(history.last(name)) if name in history else None
@@ -83,7 +91,7 @@ def parameters(model: Any) -> dict[str, Any]:
             value = value if isinstance(value, str) else solver_words(value)
         elif name == "loss" and not isinstance(value, str):
             value = f"costs of {len(model.classes_)} x {len(model.classes_)} classes"
-        elif name in LINEAR_ONLY if is_kernel(model) else name in KERNEL_ONLY:
+        elif name in hidden_parameters(model):
             continue
         elif name in ("output_kernel", "prior") and value is not None:
             value = value if isinstance(value, str) else "given"

@@ -345,6 +345,14 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
         rows = [[f"{result[name]:.6g}" for name in names]]
         page.table(("mean absolute error", "RMSE", "mean loss beyond epsilon", "R2"), rows)
         return
+    if result["task"] == "novelty":
+        page.text(f"{n}: {percent(result['novel'])} count as novel.")
+        rows = [
+            [label_text(row["label"]), percent(row["novel"]), f"{row['examples']:,}"]
+            for row in result["per_label"][:MOST_CLASSES]
+        ]
+        page.table(("label", "novel", "examples"), rows)
+        return
     page.text(f"{n}: error {percent(result['error'])}, mean loss {result['mean_loss']:.6g}.")
     labels = [label_text(label) for label in result["classes"]]
     if len(labels) <= MOST_CLASSES:

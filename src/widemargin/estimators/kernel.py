@@ -27,6 +27,8 @@ from ..streams import ArrayStream, Chunk
 from .fitting import named_solver
 from .streaming import Streaming, as_stream, check_weights
 
+#: Rows between two looks at the clock, at Ctrl-C and at the history.
+CHUNK_ROWS = 1024
 #: Rows of a precomputed kernel whose eigenvalues are looked at.
 LOOKED_AT = 1000
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
@@ -43,7 +45,7 @@ class Shuffled(ArrayStream):
     """Rows in memory in a given order; nothing is copied but the rows of a chunk."""
 
     def __init__(self, X, y, weight, order: np.ndarray, name: str = "X"):
-        super().__init__(X, y, weight=weight, name=name)
+        super().__init__(X, y, weight=weight, name=name, chunk_rows=CHUNK_ROWS)
         self.order = order
 
     def chunks(self, position: Any = None):

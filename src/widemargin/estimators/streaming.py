@@ -278,7 +278,7 @@ class Streaming:
 
     def _check_fresh(self) -> None:
         """`partial_fit` goes on from dual variables, which `fit` and files do not keep."""
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "history_"):
             return
         if not hasattr(self, "_run"):
             raise ValueError(
