@@ -396,7 +396,7 @@ def test_selection_reaches_the_same_optimum(selection):
 def test_gradient_selection_takes_the_worst_of_the_pool():
     """With a pool that holds all unseen examples the order is known."""
     X, y = examples(40, seed=13)
-    learner = make(LaSVM(selection="gradient", reprocess=0), RBF(0.5), X)
+    learner = make(LaSVM(partner="first_order", selection="gradient", reprocess=0), RBF(0.5), X)
     part = Part(X, y, np.ones(len(y)))
     order, original = None, module.loops.absorb
 
