@@ -67,7 +67,7 @@ class LaRank:
     finish : bool
         Optimise all support patterns to within `tau` at the end of each pass.
     tau : float
-        Differences of gradients that are not worth a step.
+        Differences of gradients that are not worth a step, as a share of the largest loss.
     memory : float
         Megabytes of kernel values between patterns that are kept.
     block : int
@@ -153,7 +153,8 @@ class LaRankLearner:
             if matrix.size and matrix.shape != (K, K):
                 raise ValueError(f"{name} has shape {matrix.shape}; {K} classes need ({K}, {K}).")
         loss = cost if self.solver.sensitive else flat
-        return Rules(loss, cost, kappa, float(self.solver.tau), self._price())
+        tau = self.solver.tau * (float(loss.max()) or 1.0)
+        return Rules(loss, cost, kappa, tau, self._price())
 
     def _price(self) -> float:
         """Cost of a kernel value computed, where an entry of a kept row costs 1."""

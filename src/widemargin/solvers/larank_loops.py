@@ -41,6 +41,9 @@ SLOTS, LIVE, FREE, WAITING, STEPS, TESTED, LEFT = range(7)
 NEWEST, AT_ONCE, LEAST = 0.05, 10, 0.05
 #: Cost of a look at a pattern that ends without a step, in entries of a kernel row.
 LOOK = 64.0
+#: Gradients as near as this are equal, and the first output wins: a step makes the two gradients
+#: of its pair equal, and which one rounding leaves ahead differs from machine to machine.
+TIE = 1e-10
 
 
 class Machine(NamedTuple):
@@ -130,9 +133,9 @@ def extremes(machine, slot, g, supported):
         b = machine.beta[y, slot]
         if supported and b == 0.0:
             continue
-        if b < (bound if y == label else 0.0) and (up < 0 or g[y] > g[up]):
+        if b < (bound if y == label else 0.0) and (up < 0 or g[y] > g[up] + TIE):
             up = y
-        if down < 0 or g[y] < g[down]:
+        if down < 0 or g[y] < g[down] - TIE:
             down = y
     return up, down
 
@@ -205,7 +208,7 @@ def process_new(machine, rules, kept, block, fresh, b, f, g):
         # f = -g - loss: what is predicted is the largest score without the loss
         if -g[y] - rules.loss[label, y] > -g[guess] - rules.loss[label, guess]:
             guess = y
-        if g[y] < g[down]:
+        if g[y] < g[down] - TIE:
             down = y
     fresh.loss[0] += rules.cost[label, guess]
     counts[TESTED] += 1
