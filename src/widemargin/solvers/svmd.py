@@ -76,7 +76,7 @@ class SVMD:
     hessian : "full" or "diagonal"
         Whether the curvature of the loss is used in the trace, or only that of c/2 |f|^2.
     margin, margin_step : float
-        The first margin and, with nu, its first step.
+        The first margin, 1 or with nu 0.1 by default, and, with nu, its first step.
     offset_step : float, optional
         The first step of the offsets, where the task has a bias; `step` by default.
     width : float
@@ -103,7 +103,7 @@ class SVMD:
     regularisation: float | None = None
     nu: float | None = None
     hessian: str = "full"
-    margin: float = 1.0
+    margin: float | None = None
     margin_step: float = 1.0
     offset_step: float | None = None
     width: float = 1.0
@@ -153,7 +153,7 @@ class NORMA:
     budget: str = "oldest"
     regularisation: float | None = None
     nu: float | None = None
-    margin: float = 1.0
+    margin: float | None = None
     margin_step: float = 1.0
     offset_step: float | None = None
     width: float = 1.0
@@ -173,8 +173,9 @@ class NORMA:
 
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
-    positive = ["step", "margin", "margin_step", "width", "megabytes"]
-    positive += [n for n in ("regularisation", "offset_step") if getattr(solver, n) is not None]
+    positive = ["step", "margin_step", "width", "megabytes"]
+    optional = ("regularisation", "offset_step", "margin")
+    positive += [name for name in optional if getattr(solver, name) is not None]
     for name in positive:
         if not 0.0 < getattr(solver, name) < np.inf:
             raise ValueError(f"{name} is {getattr(solver, name)!r}; a positive number is needed.")
@@ -182,6 +183,13 @@ def check_common(solver: Any) -> None:
         raise ValueError(f"nu is {solver.nu!r}; a number between 0 and 1 is needed.")
     if solver.epochs < 1:
         raise ValueError(f"epochs is {solver.epochs!r}; at least 1 is needed.")
+
+
+def first_margin(solver: Any) -> float:
+    """The margin to begin with. With nu, c is 1 and f a mean of kernel values: 1 is out of reach."""
+    if solver.margin is not None:
+        return float(solver.margin)
+    return 1.0 if solver.nu is None else 0.1
 
 
 def make_rule(solver: Any, task: KernelTask) -> Rule:
@@ -237,7 +245,7 @@ class OnlineKernelMachine:
             np.zeros((3, K)),
         )
         numbers = self.machine.numbers
-        numbers[STEP], numbers[MARGIN] = solver.step, solver.margin
+        numbers[STEP], numbers[MARGIN] = solver.step, first_margin(solver)
         numbers[MARGIN_STEP] = solver.margin_step
         self.machine.offset[STEP_ROW] = rule.offset_step
         projects = limit is not None and solver.budget == "project"
