@@ -6,6 +6,7 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
 from .learner import Learner, StreamingSolver
+from .meta_descent import MetaDescent
 from .n_slack import NSlack
 from .one_slack import OneSlack
 from .out_of_core import OutOfCore
@@ -23,6 +24,7 @@ NAMES = {
     "block_frank_wolfe": BlockFrankWolfe,
     "proximal_newton": ProximalNewton,
     "perceptron": Perceptron,
+    "meta_descent": MetaDescent,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
 }
@@ -38,6 +40,7 @@ __all__ = [
     "Fill",
     "Incremental",
     "Learner",
+    "MetaDescent",
     "Mistakes",
     "NSlack",
     "OnGap",

@@ -101,9 +101,9 @@ class SVMD:
     adapts: ClassVar[bool] = True
 
     loss: str | None = None
-    step: float = 1.0
-    meta_step: float = 0.1
-    decay: float = 0.99
+    step: float = 2.0
+    meta_step: float = 0.003
+    decay: float = 0.999
     buffer: int | None = None
     budget: str = "oldest"
     regularisation: float | None = None
