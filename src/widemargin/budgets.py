@@ -15,6 +15,8 @@ symbol      code        meaning
 A_s         W           coefficients of f, and beside them those of a second function (SVMD's v)
 kappa       kappa       kernel between outputs; empty for the identity
 d, <k_s,r>  share, residual
+mean of f   M, S        sum_t w_t f_t has coefficients m (M_s + (S - entry_s) A_s): all A_s are f's
+                        coefficients up to one factor, so S sums weight times factor for all
 P           inverse     of the Gram matrix + ridge, over the slots in use (project)
 
 Project. With P the inverse over the patterns, p included, d_s = -P_sp / P_pp and <r, r> =
@@ -62,6 +64,9 @@ class Slots(NamedTuple):
     own: np.ndarray  # (capacity,) k(x_s, x_s)
     born: np.ndarray  # (capacity,) int64, when it came; -1: free
     counts: np.ndarray  # (3,) int64: slots, patterns, patterns ever
+    M: np.ndarray  # (capacity * K,) the mean's past, see `flush`
+    entry: np.ndarray  # (capacity,)
+    mean: np.ndarray  # (2,) m, S
     kappa: np.ndarray  # (K, K) or (0, 0)
     K: int
     width: int
@@ -91,6 +96,9 @@ def make_slots(capacity: int, K: int, functions: int, kappa: np.ndarray | None) 
         np.zeros(capacity),
         np.full(capacity, -1, np.int64),
         np.zeros(3, np.int64),
+        np.zeros(capacity * K),
+        np.zeros(capacity),
+        np.array([1.0, 0.0]),
         np.zeros((0, 0)) if kappa is None else np.ascontiguousarray(kappa, np.float64),
         K,
         width,
@@ -118,10 +126,11 @@ def grown_slots(slots: Slots, capacity: int) -> Slots:
     new = make_slots(capacity, slots.K, 1, None)
     W = aligned(capacity * slots.width)
     W[: slots.W.size] = slots.W
-    n = slots.own.size
-    for to, old in ((new.size, slots.size), (new.own, slots.own), (new.born, slots.born)):
-        to[:n] = old
-    return new._replace(W=W, counts=slots.counts, kappa=slots.kappa, width=slots.width)
+    for name in ("size", "own", "born", "M", "entry"):
+        old = getattr(slots, name)
+        getattr(new, name)[: old.size] = old
+    new = new._replace(W=W, width=slots.width, counts=slots.counts)
+    return new._replace(mean=slots.mean, kappa=slots.kappa)
 
 
 # ------------------------------------------------------------ outputs and coefficients
@@ -159,6 +168,16 @@ def inner(slots, s, t):
 
 
 @kernel
+def flush(slots, s):
+    """Bring the mean of slot s up to now: M_s += (S - entry_s) A_s, before A_s changes."""
+    since = slots.mean[1] - slots.entry[s]
+    if since != 0.0:
+        for k in range(slots.K):
+            slots.M[s * slots.K + k] += since * slots.W[s * slots.width + k]
+    slots.entry[s] = slots.mean[1]
+
+
+@kernel
 def free_slot(slots):
     """A slot for a new pattern: one that became free, or the next."""
     n, used = slots.counts[0], slots.counts[1]
@@ -176,6 +195,7 @@ def occupy(slots, slot, own):
     """A pattern has come; its coefficients are zero still."""
     slots.born[slot] = slots.counts[2]
     slots.own[slot] = own
+    slots.entry[slot] = slots.mean[1]
     slots.counts[0] = max(slots.counts[0], slot + 1)
     slots.counts[1] += 1
     slots.counts[2] += 1
@@ -209,16 +229,22 @@ def note(store, slot, b, p, q, h):
 @kernel
 def leave(slots, store, kept, p):
     """Pattern p hands its shares over and goes."""
-    W, width, n = slots.W, slots.width, slots.counts[0]
+    W, width, n, K = slots.W, slots.width, slots.counts[0], slots.K
     at = p * width
+    flush(slots, p)
     for s in range(n):
         d = store.share[s]
         if d != 0.0 and s != p:
+            flush(slots, s)
             slots.size[s] += d * (2.0 * inner(slots, s, p) + d * slots.size[p])
             for k in range(width):
                 W[s * width + k] += d * W[at + k]
+            for k in range(K):
+                slots.M[s * K + k] += d * slots.M[p * K + k]
     for k in range(width):
         W[at + k] = 0.0
+    for k in range(K):
+        slots.M[p * K + k] = 0.0
     slots.size[p] = 0.0
     slots.born[p] = -1
     slots.counts[1] -= 1

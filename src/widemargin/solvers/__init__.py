@@ -9,6 +9,7 @@ from .kernel_learner import KernelLearner, KernelSolver
 from .larank import LaRank, SOnline
 from .lasvm import LaSVM
 from .learner import Learner, StreamingSolver
+from .meta_descent import MetaDescent
 from .n_slack import NSlack
 from .one_slack import OneSlack
 from .out_of_core import OutOfCore
@@ -27,6 +28,7 @@ NAMES = {
     "block_frank_wolfe": BlockFrankWolfe,
     "proximal_newton": ProximalNewton,
     "perceptron": Perceptron,
+    "meta_descent": MetaDescent,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
     "lasvm": LaSVM,
@@ -56,6 +58,7 @@ __all__ = [
     "LaRank",
     "LaSVM",
     "Learner",
+    "MetaDescent",
     "Mistakes",
     "NSlack",
     "OnGap",

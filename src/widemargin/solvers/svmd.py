@@ -36,6 +36,8 @@ from .svmd_steps import (
     LOST,
     MARGIN,
     MARGIN_STEP,
+    MEAN_MARGIN,
+    MEAN_ROW,
     NORM,
     STEP,
     STEP_ROW,
@@ -76,11 +78,15 @@ class SVMD:
     hessian : "full" or "diagonal"
         Whether the curvature of the loss is used in the trace, or only that of c/2 |f|^2.
     margin, margin_step : float
-        The first margin and, with nu, its first step.
+        The first margin, 1 or with nu 0.1 by default, and, with nu, its first step.
     offset_step : float, optional
         The first step of the offsets, where the task has a bias; `step` by default.
     width : float
         Where Huber's loss turns from a parabola into lines.
+    average : float, optional
+        The model to predict with is a mean of f over about this many last examples, at most the
+        last quarter of all; None takes f itself, as do budgets that drop patterns, which cannot be
+        part of a mean any more. Progressive losses are those of f.
     epochs : int
     megabytes : float
         Bound of the kernel values between patterns that a bounded buffer keeps; rows beyond are
@@ -95,18 +101,19 @@ class SVMD:
     adapts: ClassVar[bool] = True
 
     loss: str | None = None
-    step: float = 1.0
-    meta_step: float = 0.1
-    decay: float = 0.99
+    step: float = 2.0
+    meta_step: float = 0.003
+    decay: float = 0.999
     buffer: int | None = None
     budget: str = "oldest"
     regularisation: float | None = None
     nu: float | None = None
     hessian: str = "full"
-    margin: float = 1.0
+    margin: float | None = None
     margin_step: float = 1.0
     offset_step: float | None = None
     width: float = 1.0
+    average: float | None = 5000.0
     epochs: int = 1
     megabytes: float = 256.0
 
@@ -153,10 +160,11 @@ class NORMA:
     budget: str = "oldest"
     regularisation: float | None = None
     nu: float | None = None
-    margin: float = 1.0
+    margin: float | None = None
     margin_step: float = 1.0
     offset_step: float | None = None
     width: float = 1.0
+    average: float | None = 5000.0
     epochs: int = 1
     megabytes: float = 256.0
 
@@ -173,8 +181,9 @@ class NORMA:
 
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
-    positive = ["step", "margin", "margin_step", "width", "megabytes"]
-    positive += [n for n in ("regularisation", "offset_step") if getattr(solver, n) is not None]
+    positive = ["step", "margin_step", "width", "megabytes"]
+    optional = ("regularisation", "offset_step", "margin", "average")
+    positive += [name for name in optional if getattr(solver, name) is not None]
     for name in positive:
         if not 0.0 < getattr(solver, name) < np.inf:
             raise ValueError(f"{name} is {getattr(solver, name)!r}; a positive number is needed.")
@@ -184,6 +193,19 @@ def check_common(solver: Any) -> None:
         raise ValueError(f"buffer is {solver.buffer!r}; at least one pattern is needed.")
     if solver.epochs < 1:
         raise ValueError(f"epochs is {solver.epochs!r}; at least 1 is needed.")
+
+
+def first_margin(solver: Any) -> float:
+    """The margin to begin with. With nu, c is 1, f a mean of kernel values, and 1 out of reach."""
+    if solver.margin is not None:
+        return float(solver.margin)
+    return 1.0 if solver.nu is None else 0.1
+
+
+def horizon(solver: Any) -> float:
+    """Examples that the mean goes back; 0 without one, or where patterns leave without heirs."""
+    drops = solver.buffer is not None and solver.budget in ("oldest", "smallest")
+    return 0.0 if solver.average is None or drops else max(1.0, float(solver.average))
 
 
 def make_rule(solver: Any, task: KernelTask) -> Rule:
@@ -208,6 +230,7 @@ def make_rule(solver: Any, task: KernelTask) -> Rule:
         offset_step=float(offset_step) if task.bias else 0.0,
         full=0.0,
         width=float(task.epsilon if loss.name == "epsilon_insensitive" else solver.width),
+        horizon=horizon(solver),
     )
 
 
@@ -235,11 +258,11 @@ class OnlineKernelMachine:
         self.machine = Machine(
             make_slots(capacity, K, functions, task.output_kernel),
             np.array([1.0, 1.0, 0.0]),
-            np.zeros(10),
-            np.zeros((3, K)),
+            np.zeros(11),
+            np.zeros((4, K)),
         )
         numbers = self.machine.numbers
-        numbers[STEP], numbers[MARGIN] = solver.step, solver.margin
+        numbers[STEP], numbers[MARGIN] = solver.step, first_margin(solver)
         numbers[MARGIN_STEP] = solver.margin_step
         self.machine.offset[STEP_ROW] = rule.offset_step
         projects = limit is not None and solver.budget == "project"
@@ -338,10 +361,11 @@ class OnlineKernelMachine:
         old_rows = slots.W.reshape(-1, slots.width)
         rows = new.W.reshape(-1, new.width)
         old_places = np.delete(np.arange(K + 1), at)
+        new.M.reshape(-1, K + 1)[:, old_places] = slots.M.reshape(-1, K)
         for function in range(functions):
             from_ = old_rows[:, function * K : (function + 1) * K]
             rows[:, function * (K + 1) + old_places] = from_
-        for name in ("size", "own", "born", "counts"):
+        for name in ("size", "own", "born", "counts", "entry", "mean"):
             getattr(new, name)[:] = getattr(slots, name)
         offset = np.insert(self.machine.offset, at, 0.0, axis=1)
         offset[STEP_ROW, at] = self.rule.offset_step
@@ -353,15 +377,22 @@ class OnlineKernelMachine:
 
     @property
     def coefficients(self) -> np.ndarray:
-        slots, K = self.machine.slots, self.task.n_outputs
-        A = slots.W.reshape(-1, slots.width)[: self.support.n_slots, :K] * self.machine.scale[0]
+        slots, K, n = self.machine.slots, self.task.n_outputs, self.support.n_slots
+        A = slots.W.reshape(-1, slots.width)[:n, :K]
+        if self.rule.horizon:
+            since = slots.mean[1] - slots.entry[:n]
+            A = slots.mean[0] * (slots.M.reshape(-1, K)[:n] + since[:, None] * A)
+        else:
+            A = self.machine.scale[0] * A
         return A if self.task.output_kernel is None else A @ self.task.output_kernel
 
     @property
     def offsets(self) -> np.ndarray:
         """Of a novelty task the margin is subtracted: f + offset < 0 says new."""
-        b = self.machine.offset[VALUE_ROW].copy()
-        return b - self.machine.numbers[MARGIN] if self.task.kind == "novelty" else b
+        is_mean = self.rule.horizon > 0
+        b = self.machine.offset[MEAN_ROW if is_mean else VALUE_ROW].copy()
+        margin = self.machine.numbers[MEAN_MARGIN if is_mean else MARGIN]
+        return b - margin if self.task.kind == "novelty" else b
 
     @property
     def dual(self) -> float:
@@ -369,7 +400,9 @@ class OnlineKernelMachine:
 
     @property
     def square_norm(self) -> float:
-        return float(self.machine.numbers[NORM]) if self.solver.adapts else float("nan")
+        """Of f; NaN where the coefficients are those of a mean, and for NORMA, which keeps none."""
+        is_known = self.solver.adapts and not self.rule.horizon
+        return float(self.machine.numbers[NORM]) if is_known else float("nan")
 
     @property
     def margin_cost(self) -> None:
@@ -437,7 +470,7 @@ class OnlineKernelMachine:
         self._make_work()
 
 
-SAVED_SLOTS = ("W", "size", "own", "born", "counts")
+SAVED_SLOTS = ("W", "size", "own", "born", "counts", "M", "entry", "mean")
 SAVED_STORE = ("inverse", "ridge", "n_events")
 
 

@@ -4,6 +4,7 @@
 
 name                   kind      l(z)                                                      margin
 hinge                  binary    max(0, m - y z)                                  eq. 17   yes
+squared_hinge          binary    max(0, m - y z)^2 / 2                                     yes
 logistic               binary    log(1 + exp(-y z))                               eq. 21
 multiclass             classes   max(0, m + max_{k != y} z_k - z_y)               eq. 19   yes
 graph                  classes   max(0, max_{k != y} [m cost(y, k) + z_k] - z_y)  eq. 28   yes
@@ -80,6 +81,19 @@ def hinge(y, z, cost, shape, xi):
     gap = shape[0] - y * z[0]
     xi[0] = -y if gap > 0.0 else 0.0
     return max(0.0, gap), 1.0 if gap > 0.0 else 0.0
+
+
+@kernel
+def squared_hinge(y, z, cost, shape, xi):
+    gap = max(0.0, shape[0] - y * z[0])
+    xi[0] = -y * gap
+    return 0.5 * gap * gap, gap
+
+
+@kernel
+def squared_hinge_curve(y, z, cost, shape, v, chi):
+    chi[0] = y * y * v[0] if y * z[0] < shape[0] else 0.0
+    return 0.0
 
 
 @kernel
@@ -208,6 +222,7 @@ LOSSES = {
     loss.name: loss
     for loss in (
         Loss("hinge", "binary", hinge, straight, True),
+        Loss("squared_hinge", "binary", squared_hinge, squared_hinge_curve, True),
         Loss("logistic", "binary", logistic, logistic_curve, False),
         Loss("multiclass", "classes", multiclass, straight, True),
         Loss("graph", "classes", graph, straight, True),

@@ -48,6 +48,14 @@ counts +1 whatever the sign of y.
 A step with eta c > 1 would turn the signs of all coefficients: eta is bounded by 1/c, there f is
 forgotten.
 
+Mean. The last f of a pass is noisy by its last steps. A mean of f_t is offered to predict with:
+
+    mean <- (1 - r) mean + r f,   r = max(4 / (t + 4), 1 / horizon)
+
+up to t = 4 horizon the weight of f_t grows as t^3, so that the last quarter counts; from then on it
+is exponential, so that a stream may drift. Since all coefficients shrink by one factor this costs
+O(1) per step (`budgets.py`: m, S, M). Nothing that is learnt depends on it.
+
 NORMA is the same without v: eta_t = eta_0 sqrt(tau / (tau + t)) (62), for offsets and margin too.
 """
 
@@ -59,7 +67,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from ..budgets import Slots, enter, leave, through
+from ..budgets import Slots, enter, flush, leave, through
 from ..compile import VECTOR, kernel, pointer
 from ..simd import class_dots
 from .svmd_losses import CURVE, VALUE
@@ -71,8 +79,9 @@ UNKNOWN = 1000.0
 
 #: Places in `numbers`.
 STEP, PI, NORM, TRACE, MARGIN, MARGIN_STEP, MARGIN_TRACE, ERROR, LOST, CLOCK = range(10)
+MEAN_MARGIN = 10
 #: Rows of `offset`.
-VALUE_ROW, STEP_ROW, TRACE_ROW = range(3)
+VALUE_ROW, STEP_ROW, TRACE_ROW, MEAN_ROW = range(4)
 
 
 class Machine(NamedTuple):
@@ -80,8 +89,8 @@ class Machine(NamedTuple):
 
     slots: Slots
     scale: np.ndarray  # (3,) a, p, q
-    numbers: np.ndarray  # (10,)
-    offset: np.ndarray  # (3, K) b, its steps, its traces
+    numbers: np.ndarray  # (11,)
+    offset: np.ndarray  # (4, K) b, its steps, its traces, its mean
 
 
 class Rule(NamedTuple):
@@ -98,6 +107,7 @@ class Rule(NamedTuple):
     offset_step: float  # 0: no offsets
     full: float  # 1: the whole Hessian
     width: float  # of the loss
+    horizon: float  # of the mean; 0: no mean
 
 
 class Work(NamedTuple):
@@ -148,10 +158,39 @@ def bounded(step, c):
 
 
 @kernel
+def settle_mean(slots):
+    """Multiply the mean's factor out: m = 1, S = 0."""
+    K, m = slots.K, slots.mean[0]
+    for s in range(slots.counts[0]):
+        flush(slots, s)
+        slots.entry[s] = 0.0
+        for k in range(K):
+            slots.M[s * K + k] *= m
+    slots.mean[0], slots.mean[1] = 1.0, 0.0
+
+
+@kernel
+def include(machine, rule):
+    """f as it is now enters the mean."""
+    numbers, mean, offset = machine.numbers, machine.slots.mean, machine.offset
+    if rule.horizon == 0.0:
+        return
+    share = max(4.0 / (numbers[CLOCK] + 4.0), 1.0 / rule.horizon)  # the clock counts this one
+    mean[0] *= 1.0 - share
+    mean[1] += share * machine.scale[0] / mean[0]
+    if mean[0] < TINY:
+        settle_mean(machine.slots)
+    for k in range(machine.slots.K):
+        offset[MEAN_ROW, k] += share * (offset[VALUE_ROW, k] - offset[MEAN_ROW, k])
+    numbers[MEAN_MARGIN] += share * (numbers[MARGIN] - numbers[MEAN_MARGIN])
+
+
+@kernel
 def settle(slots, scale):
     """Multiply the factors out: a = p = 1, q = 0."""
     K, width, W = slots.K, slots.width, slots.W
     a, p, q = scale[0], scale[1], scale[2]
+    settle_mean(slots)
     for s in range(slots.counts[0]):
         for k in range(K):
             at = s * width + k
@@ -333,6 +372,7 @@ def _svmd_block(
         if is_new:
             slot = enter(slots, store, kept, block, b)
             write_row(slots, machine.scale, slot, work.xi, work.chi, work)
+        include(machine, rule)
         b += 1
 
 
@@ -389,6 +429,7 @@ def _norma_block(
         if is_new:
             slot = enter(slots, store, kept, block, b)
             write_row(slots, machine.scale, slot, work.xi, nothing, work)
+        include(machine, rule)
         b += 1
 
 
