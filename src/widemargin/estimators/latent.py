@@ -434,11 +434,11 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         bias = self._problem.bias
         return np.append(self.coef_[0], self.intercept_ / bias if bias else [])
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         """The error; `y` in {-1, +1} or in the caller's classes."""
         _, score = self._problem.best(BagStack.of(X, self.n_features_in_), w)
         positive = np.asarray(y) == (1 if isinstance(X, BagStack) else self.classes_[1])
-        return float(np.mean(positive != (score > 0)))
+        return float(np.average(positive != (score > 0), weights=weights))
 
     def _best(self, X) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)

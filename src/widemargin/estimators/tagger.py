@@ -374,11 +374,11 @@ max_seconds, stop, warm_start, random_state
     def _flat_weights(self) -> np.ndarray:
         return self.weights_.copy()
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         if not isinstance(y, Truths):  # data of a user
             X = self._sequences(X, grow=False)
             y = self._truths(y, X)
-        return float(self._chain.prediction_losses(X, y, w).mean())
+        return float(np.average(self._chain.prediction_losses(X, y, w), weights=weights))
 
     # ------------------------------------------------------------ using it
 
