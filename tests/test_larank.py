@@ -14,7 +14,6 @@ from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, Kerne
 from widemargin.solvers.larank import LaRank, SOnline
 from widemargin.solvers.larank_loops import AT_ONCE, LEAST, LEFT, LOOK, NEWEST, STEPS, TIE
 
-
 KERNEL = RBF(gamma=0.3)
 
 

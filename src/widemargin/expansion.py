@@ -184,6 +184,22 @@ def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:
     return larger
 
 
+def scores(support: Support, coefficients: np.ndarray, X) -> np.ndarray:
+    """sum_s coefficient[s] k(x_s, x) of the rows of X, (n, outputs), in blocks of bounded memory."""
+    n = X.shape[0]
+    found = np.zeros((n, coefficients.shape[1]))
+    used = np.flatnonzero(np.any(coefficients != 0, axis=1))
+    if not used.size:
+        return found
+    patterns = support.patterns[used] if used.size < support.n_slots else support.patterns
+    weights = coefficients[used].astype(support.dtype)
+    step = max(1, PREDICTED // used.size)
+    for start in range(0, n, step):
+        part = support.patterns_of(X[start : start + step])
+        found[start : start + step] = support.between(part, patterns) @ weights
+    return found
+
+
 class Machine(NamedTuple):
     """f(x): patterns, coefficients (n_slots, outputs) and offsets (outputs,)."""
 
@@ -192,19 +208,8 @@ class Machine(NamedTuple):
     offsets: np.ndarray
 
     def scores(self, X) -> np.ndarray:
-        """f of the rows of X, (n, outputs), in blocks of bounded memory."""
-        n, support = X.shape[0], self.support
-        found = np.tile(np.asarray(self.offsets, dtype=np.float64), (n, 1))
-        used = self.used
-        if not used.size:
-            return found
-        patterns = support.patterns[used] if used.size < support.n_slots else support.patterns
-        weights = self.coefficients[used].astype(support.dtype)
-        step = max(1, PREDICTED // used.size)
-        for start in range(0, n, step):
-            part = support.patterns_of(X[start : start + step])
-            found[start : start + step] += support.between(part, patterns) @ weights
-        return found
+        """f of the rows of X, (n, outputs)."""
+        return scores(self.support, self.coefficients, X) + self.offsets
 
     @property
     def used(self) -> np.ndarray:

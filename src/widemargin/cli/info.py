@@ -73,9 +73,8 @@ def hidden_parameters(model: Any) -> tuple[str, ...]:
     """Parameters that are not shown: they mean nothing to the model."""
     if not is_kernel(model):
         return KERNEL_ONLY
-    return (
-        LINEAR_ONLY if model.kernel in ("poly", "polynomial") else (*LINEAR_ONLY, *KERNEL_ONLY[2:4])
-    )
+    unused = () if model.kernel in ("poly", "polynomial") else ("degree", "coef0")
+    return (*LINEAR_ONLY, *unused)
 
 
 def count_of(history: Any, name: str) -> int | None:
