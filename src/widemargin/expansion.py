@@ -185,7 +185,7 @@ def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:
 
 
 def scores(support: Support, coefficients: np.ndarray, X) -> np.ndarray:
-    """sum_s coefficient[s] k(x_s, x) of the rows of X, (n, outputs), in blocks of bounded memory."""
+    """f of the rows of X without offsets, (n, outputs), in blocks of bounded memory."""
     n = X.shape[0]
     found = np.zeros((n, coefficients.shape[1]))
     used = np.flatnonzero(np.any(coefficients != 0, axis=1))

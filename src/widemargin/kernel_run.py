@@ -19,7 +19,7 @@ from .expansion import Machine, Support
 from .run import Certificate
 from .solvers.kernel_learner import KernelSolver, KernelTask, Part, hinges
 from .stream_run import StreamRun, add_part, certificate_of, check_same
-from .streams import Stream
+from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
 
@@ -55,6 +55,13 @@ class KernelRun(StreamRun):
         for name in self.measured():
             self.history.add_column(name)
 
+    def absorb(self, chunk: Chunk, is_new: bool = False) -> None:
+        """Learn from a chunk."""
+        super().absorb(chunk, is_new)
+        if self.passes == 0:
+            weight = chunk.size if chunk.weight is None else float(np.sum(chunk.weight))
+            self.total_cost += weight * self.learner.task.C
+
     def measured(self) -> dict[str, float]:
         """Kernel values computed so far, and what the solver has to tell."""
         count = float(self.learner.support.n_evaluations)
@@ -65,8 +72,14 @@ class KernelRun(StreamRun):
         return None
 
     def finish_pass(self) -> None:
-        """The learner makes the most of what it keeps."""
-        self.learner.end_pass(self.is_open_ended)
+        """The learner makes the most of what it keeps.
+
+        Violations of at most tau by all examples leave a gap of at most tau * sum_i C_i.
+        """
+        tau = None
+        if self.is_open_ended:
+            tau = 0.5 * self.tol * max(self.learner.dual, 1e-12) / self.total_cost
+        self.learner.end_pass(tau)
 
     def verify(self, stream: Stream, look_up: Callable[[], Any] = lambda: None) -> Certificate:
         """One pass at fixed f over the data learnt from: a true certificate."""

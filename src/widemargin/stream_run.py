@@ -117,6 +117,7 @@ class StreamRun:
         self.passes = 0  # whole passes
         self.n_rows: int | None = None  # examples in a pass, once known
         self.n_calls = 0  # visits of passes at fixed weights
+        self.total_cost = 0.0  # sum of C_i over a pass, where the learner asks for it
         self.seconds = 0.0  # of earlier calls
         self.certificate: Certificate | None = None
         self.on_progress: Callable[[StreamProgress], Any] | None = None

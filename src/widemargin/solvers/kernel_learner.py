@@ -125,8 +125,8 @@ class KernelLearner(Protocol):
 
     def absorb(self, part: Part, row: int) -> None: ...
 
-    def end_pass(self, converge: bool = False) -> None:
-        """The data is at its end; `converge`: optimise what is kept as far as it goes."""
+    def end_pass(self, tau: float | None = None) -> None:
+        """The data is at its end. With `tau`: from now on nothing may violate by more than that."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A class that was not known appears: it becomes number `at`, later ones move up."""

@@ -309,9 +309,11 @@ class LaRankLearner:
         """The list of waiting patterns, never longer than half of the rows kept."""
         return np.zeros(max(1, min(TOGETHER, len(self.gram.kept.slot_of) // 2)), np.int64)
 
-    def end_pass(self, converge: bool = False) -> None:
-        """With `finish`, optimise the support patterns until all are within tau."""
-        if self.solver.finish or converge:
+    def end_pass(self, tau: float | None = None) -> None:
+        """With `finish` or a `tau`, optimise the support patterns until all are within tau."""
+        if tau is not None:
+            self.rules = self.rules._replace(tau=min(tau, self.rules.tau))
+        if self.solver.finish or tau is not None:
             self.optimize()
 
     def optimize(self) -> None:

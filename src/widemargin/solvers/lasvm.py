@@ -283,9 +283,11 @@ class LaSVMLearner:
             self.gram.grow(capacity)
             self.machine = grown(self.machine, capacity)
 
-    def end_pass(self, converge: bool = False) -> None:
+    def end_pass(self, tau: float | None = None) -> None:
         """Finish, where asked for."""
-        if not (self.solver.finish or converge) or not self.n_slots:
+        if tau is not None:
+            self.rule = self.rule._replace(tau=min(tau, self.rule.tau))
+        if not (self.solver.finish or tau is not None) or not self.n_slots:
             return
         machine, cursor = self.machine, np.zeros(5, np.int64)
         coming = self._make_coming(np.zeros(0), np.zeros(0), *np.zeros((2, 0), np.int64))

@@ -345,7 +345,7 @@ class OnlineKernelMachine:
             return (truth != predicted).astype(np.float64)
         return cost[truth.astype(np.intp), predicted.astype(np.intp)]
 
-    def end_pass(self, converge: bool = False) -> None:
+    def end_pass(self, tau: float | None = None) -> None:
         """Nothing is left to do: every example has had its step."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
