@@ -37,11 +37,13 @@ from .lasvm_loops import Coming, Machine, Rule
 from .learner import Progressive
 
 #: Examples whose kernel values are computed together.
-BLOCK = 64
+BLOCK = 128
 #: The same where the next example is chosen among some of them.
 CHOICE = 256
 #: Examples that are turned into patterns together.
-CHUNK = 4096
+CHUNK = 1024
+#: Share of the memory for rows between patterns; the rest is for the block at hand.
+KEPT_SHARE = 0.95
 #: Steps of one Finish, at most.
 MOST_STEPS = 10_000_000
 
@@ -51,7 +53,11 @@ PARTNERS = ("first_order", "second_order")
 
 @dataclass(frozen=True)
 class LaSVM:
-    """Binary kernel machine learnt in one pass, each example once.
+    """Online kernel machine of two classes, with or without a bias.
+
+    After one pass it is near the optimum, after two with Finish mostly within a few thousandths of
+    it: the first pass lets go of examples that only later matter. Examples in the support are not
+    evaluated again in later passes.
 
     Parameters
     ----------
@@ -69,7 +75,7 @@ class LaSVM:
     reprocess : int
         Calls of Reprocess after each example.
     memory : float
-        Megabytes of kernel values between patterns that are kept.
+        Megabytes of kernel values that are kept.
 
     Examples
     --------
@@ -106,7 +112,9 @@ class LaSVM:
                 raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
         for name in ("tau", "memory"):
             if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}.")
+                raise ValueError(
+                    f"{name} must be positive and finite, got {getattr(self, name)!r}."
+                )
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -125,7 +133,7 @@ class LaSVMLearner:
                 "several classes."
             )
         self.solver, self.task, self.support = solver, task, support
-        self.gram = Gram(support, solver.memory)
+        self.gram = Gram(support, KEPT_SHARE * solver.memory)
         self.progressive = Progressive()
         self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
         self.rule = Rule(
