@@ -44,10 +44,10 @@ def alphas(learner, n):
 def converged(learner, part, passes=60):
     """Passes until one finds nothing to do."""
     for _ in range(passes):
-        steps = learner.machine.counts[module.loops.STEPS]
+        steps = learner.machine.counts[module.state.STEPS]
         learner.absorb(part, 0)
         learner.end_pass()
-        if learner.machine.counts[module.loops.STEPS] == steps:
+        if learner.machine.counts[module.state.STEPS] == steps:
             return learner
     raise AssertionError("no rest after many passes")
 
