@@ -195,7 +195,7 @@ def test_every_step_is_that_of_the_published_algorithm(case):
         X, y, C, loss, cost, np.eye(K) if kappa is None else kappa,
         learner.rules.price, learner.rules.tau, learner.machine.word[0],
     )  # fmt: skip
-    feed(learner, X, y, C, size=30)
+    feed(learner, X, y, C, size=30, end=False)
     naive.run()
     assert learner.machine.counts[STEPS] == len(naive.steps) > 200
     assert int(learner.machine.word[0]) == naive.word

@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..expansion import Block, Gram, Support, make_block, resized
+from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (
     FULL,
@@ -88,8 +89,8 @@ class LaRank:
 
     epochs: int = 1
     schedule: str = "work"
-    finish: bool = False
-    tau: float = 1e-4
+    finish: bool = True
+    tau: float = 0.03
     memory: float = 200.0
     block: int = 64
     window: float = 10_000.0
@@ -133,7 +134,7 @@ class LaRankLearner:
     """See `kernel_learner.py`."""
 
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
-        self.solver, self.task, self.support, self.rng = solver, task, support, rng
+        self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)
         self.gram = Gram(support, solver.memory)
         self.gram.grow(FIRST)
@@ -322,7 +323,8 @@ class LaRankLearner:
         for _ in range(MOST_SWEEPS):
             if worst[0] <= self.rules.tau:
                 break
-            order = self.rng.permutation(self.machine.live[: self.n_kept])
+            order = self.machine.live[: self.n_kept].copy()
+            shuffle(order, self.machine.word)
             worst[0], at = 0.0, 0
             while at < order.size:
                 at = sweep(self.machine, self.rules, self.gram.kept, order, at, worst, g)

@@ -15,9 +15,10 @@ Scores are kept for each class alone and mixed by kappa when they are read: K^2 
 pattern looked at, where mixed scores would cost up to K rows of all slots in every step. A step is
 then two additions of a kernel row, whatever kappa is.
 
-A step on an old pattern needs its row between slots. If the row is not kept, the pattern is put on
-the list of those that wait; the caller fetches their rows in one product and `settle` takes the
-steps then. Nothing else can move a waiting pattern, so it is still there.
+A step on an old pattern needs its row between slots. If the row is not kept, it must be worth its
+cost: the step has to promise the gain that a new example brings for as many kernel values. Then the
+pattern is put on the list of those that wait; the caller fetches their rows in one product, and
+`settle` takes the steps. Nothing else can move a waiting pattern, so it is still there.
 """
 
 from __future__ import annotations
@@ -141,22 +142,30 @@ def extremes(machine, slot, g, supported):
 
 
 @kernel
-def step(machine, rules, slot, up, down, difference, values):
-    """Move b(y+) up and b(y-) down by the best lam; `values` is the kernel row. The gain."""
+def best_step(machine, rules, slot, up, down, difference):
+    """(lam, where b(y+) ends, the gain) of the best step on a pair."""
     curvature = 2.0
     if rules.kappa.size:
         kappa = rules.kappa
         curvature = kappa[up, up] + kappa[down, down] - 2.0 * kappa[up, down]
     curvature *= machine.own[slot]
-    limit = machine.bound[slot] if up == machine.label[slot] else 0.0
-    room = limit - machine.beta[up, slot]
-    clipped = difference >= curvature * room  # also where there is no curvature
-    lam = room if clipped else difference / curvature
-    machine.beta[up, slot] = limit if clipped else machine.beta[up, slot] + lam
+    end = machine.bound[slot] if up == machine.label[slot] else 0.0
+    lam = end - machine.beta[up, slot]
+    if difference < curvature * lam:  # never where there is no curvature
+        lam = difference / curvature
+        end = machine.beta[up, slot] + lam
+    return lam, end, lam * (difference - 0.5 * lam * curvature)
+
+
+@kernel
+def step(machine, rules, slot, up, down, difference, values):
+    """Move b(y+) up and b(y-) down; `values` is the kernel row of the pattern. The gain."""
+    lam, end, gain = best_step(machine, rules, slot, up, down, difference)
+    machine.beta[up, slot] = end
     machine.beta[down, slot] -= lam
     add_twice(machine.score[up], machine.score[down], values, machine.counts[SLOTS], lam)
     machine.counts[STEPS] += 1
-    return lam * (difference - 0.5 * lam * curvature)
+    return gain
 
 
 @kernel
@@ -256,6 +265,10 @@ def process_old(machine, rules, kept, slot, operation, g):
         return 0.0, LOOK
     at = find(kept, slot)
     if at < 0:
+        gain = best_step(machine, rules, slot, up, down, g[up] - g[down])[2]
+        fetched = rules.price * machine.counts[SLOTS]
+        if operation != EXHAUST and gain < fetched * machine.rate[NEW]:
+            return 0.0, LOOK
         if machine.purpose[slot] < 0:
             machine.purpose[slot] = operation
             machine.waiting[machine.counts[WAITING]] = slot
@@ -325,29 +338,28 @@ def learn(machine, rules, kept, block, fresh, begin, f, g):
 
 @kernel
 def settle(machine, rules, kept, g):
-    """Steps of the patterns that waited; their rows are kept now."""
+    """Steps of the patterns that waited; their rows are kept now, and used as long as they help."""
     for w in range(machine.counts[WAITING]):
         slot = machine.waiting[w]
         operation = machine.purpose[slot]
         machine.purpose[slot] = -1
-        if operation == EXHAUST:
-            exhaust(machine, rules, kept, slot, g)
-        else:
-            gain, cost = process_old(machine, rules, kept, slot, operation, g)
+        gain, cost = exhaust(machine, rules, kept, slot, g)
+        if operation != EXHAUST:
             book(machine.rate, operation, gain, cost + rules.price * machine.counts[SLOTS])
     machine.counts[WAITING] = 0
 
 
 @kernel
 def exhaust(machine, rules, kept, slot, g):
-    """Steps on one pattern until it is within tau of its best, or waits; the rise of the dual."""
-    gain = 0.0
+    """Steps on one pattern until it is within tau of its best, or waits. (gain, cost)."""
+    gain, cost = 0.0, 0.0
     for _ in range(4 * g.size):
-        more, cost = process_old(machine, rules, kept, slot, EXHAUST, g)
+        more, spent = process_old(machine, rules, kept, slot, EXHAUST, g)
         gain += more
-        if cost <= LOOK or machine.row[slot] < 0:
+        cost += spent
+        if spent <= LOOK or machine.row[slot] < 0:
             break
-    return gain
+    return gain, cost
 
 
 @kernel
