@@ -39,6 +39,7 @@ MATRICES = ("neighbours", "centroids")
 FEW, COUNTED = 1, 10_000
 #: "We didn't restrict the kernel cache size": megabytes that never run out here.
 UNBOUNDED = 2_000.0
+EPOCHS = 4  # of the batch rows
 CACHE = 200.0  # megabytes, ours and SVC's, in the comparison of speed
 #: Rows of a part: what a stream would give.
 ROWS = 1_000
@@ -156,24 +157,21 @@ def kernel_run(solver: LaRank, name: str, seed: int, losses, cost=None) -> dict[
 
 
 def batch_run(name: str, losses) -> dict[str, Any]:
-    """Several epochs, each finished, until the certificate's gap is below 1 %."""
+    """Several epochs, each finished; the gap is that of the best multiple of f."""
     data, C = digits(name).ordered(0), PARAMETERS[name][0]
-    gap, evaluations = [], []
-
-    def after(learner, examples: int) -> None:
-        evaluations.append(learner.support.n_evaluations)
-
-    epochs = 4 if name == "usps" else 3
-    solver = LaRank(epochs=epochs, finish=True, tau=0.01, memory=UNBOUNDED)
-    learner, seconds = trained(solver, data, name, 0, after=after)
+    solver = LaRank(epochs=EPOCHS, finish=True, tau=0.002, memory=UNBOUNDED)
+    learner, seconds = trained(solver, data, name, 0)
+    evaluations = learner.support.n_evaluations
     f = scores(learner.support, learner.coefficients, data.X)
-    own = f[np.arange(len(data.y)), data.y]
-    f += 1.0
-    f[np.arange(len(data.y)), data.y] = own
-    primal = 0.5 * learner.square_norm + C * float((f.max(axis=1) - own).sum())
-    gap.append(1.0 - learner.dual / primal)
+    at = np.arange(len(data.y)), data.y
+    f -= f[at][:, None]
+    loss = 1.0 - np.eye(f.shape[1])[data.y]
+    primal = min(
+        0.5 * factor**2 * learner.square_norm + C * float((loss + factor * f).max(axis=1).sum())
+        for factor in np.linspace(1.0, 1.02, 41)
+    )
     guess = scores(learner.support, learner.coefficients, data.X_test).argmax(1)
-    found = {"seconds": seconds, "evaluations": evaluations[-1], "gap": gap[0], "epochs": epochs}
+    found = {"seconds": seconds, "evaluations": evaluations, "gap": 1.0 - learner.dual / primal}
     return found | outcome(guess, data, losses)
 
 
@@ -331,11 +329,16 @@ def table_two(runs: Runs) -> str:
         cited = PAPER.get((name, paper), ("", "", "", "")) if paper else ("", "", "", "")
         millions = mean(found, "evaluations") / 1e6 if "evaluations" in found[0] else None
         values = "" if millions is None else f"{millions:.4g}"
-        ours = f"{mean(found, 'error'):.2f}", f"{loss:.3f}", f"{mean(found, 'seconds'):.3g}", values
+        ours = (
+            f"{mean(found, 'error'):.2f}",
+            "" if np.isnan(loss) else f"{loss:.3f}",
+            f"{mean(found, 'seconds'):.3g}",
+            values,
+        )
         pairs = zip(cited, ours, strict=True)
         return [who, *(f"{a or '–'} / **{b or '–'}**" for a, b in pairs)]
 
-    gap = f"batch Crammer-Singer ({batch['epochs']} epochs, gap {100 * batch['gap']:.2f} %)"
+    gap = f"batch Crammer-Singer ({EPOCHS} epochs, gap {100 * batch['gap']:.2f} %)"
     rows = [
         row(f"{gap}; paper: MCSVM", [batch], paid([batch]), "MCSVM"),
         row("the same; paper: SVMstruct", [batch], paid([batch]), "SVMstruct"),
