@@ -5,7 +5,11 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
+from .kernel_learner import KernelLearner, KernelSolver
+from .larank import LaRank, SOnline
+from .lasvm import LaSVM
 from .learner import Learner, StreamingSolver
+from .meta_descent import MetaDescent
 from .n_slack import NSlack
 from .one_slack import OneSlack
 from .out_of_core import OutOfCore
@@ -13,6 +17,7 @@ from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
 from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
+from .svmd import NORMA, SVMD
 from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.
@@ -23,12 +28,23 @@ NAMES = {
     "block_frank_wolfe": BlockFrankWolfe,
     "proximal_newton": ProximalNewton,
     "perceptron": Perceptron,
+    "meta_descent": MetaDescent,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
+    "lasvm": LaSVM,
+    "larank": LaRank,
+    "sonline": SOnline,
+    "svmd": SVMD,
+    "norma": NORMA,
 }
+#: Those that learn kernel machines.
+KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
 
 __all__ = [
+    "KERNEL_NAMES",
     "NAMES",
+    "NORMA",
+    "SVMD",
     "Averaged",
     "BlockFrankWolfe",
     "Bound",
@@ -37,7 +53,12 @@ __all__ = [
     "Explore",
     "Fill",
     "Incremental",
+    "KernelLearner",
+    "KernelSolver",
+    "LaRank",
+    "LaSVM",
     "Learner",
+    "MetaDescent",
     "Mistakes",
     "NSlack",
     "OnGap",
@@ -46,6 +67,7 @@ __all__ = [
     "Perceptron",
     "ProximalNewton",
     "Ratio",
+    "SOnline",
     "Solver",
     "Start",
     "StreamingDual",

@@ -198,6 +198,10 @@ class LaRankLearner:
         return -float(np.vdot(self.beta, losses)) - 0.5 * self.square_norm
 
     @property
+    def margin_cost(self) -> np.ndarray:
+        return self.rules.loss
+
+    @property
     def n_kept(self) -> int:
         return int(self.machine.counts[LIVE])
 
@@ -306,9 +310,11 @@ class LaRankLearner:
         """The list of waiting patterns, never longer than half of the rows kept."""
         return np.zeros(max(1, min(TOGETHER, len(self.gram.kept.slot_of) // 2)), np.int64)
 
-    def end_pass(self) -> None:
-        """With `finish`, optimise the support patterns until all are within tau."""
-        if self.solver.finish:
+    def end_pass(self, tau: float | None = None) -> None:
+        """With `finish` or a `tau`, optimise the support patterns until all are within tau."""
+        if tau is not None:
+            self.rules = self.rules._replace(tau=min(tau, self.rules.tau))
+        if self.solver.finish or tau is not None:
             self.optimize()
 
     def optimize(self) -> None:

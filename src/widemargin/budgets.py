@@ -1,0 +1,584 @@
+"""Budgets of support patterns: which one leaves, and what the others take over from it.
+
+    f = sum_s A_s k(x_s, .)          A_s in R^K, |f|^2 = sum_st A_s' kappa A_t k(x_s, x_t)
+    f' = f - A_p r,   r = k(x_p, .) - sum_s d_s k(x_s, .)         pattern p leaves, s takes d_s A_p
+    |f - f'|^2 = A_p' kappa A_p <r, r>
+
+budget      p                                       d
+oldest      the pattern that came first             0: the circular buffer of the SVMD paper
+smallest    least |A_p|^2 k(x_p, x_p)               0
+project     least |A_p|^2 <r, r>                    the projection of k(x_p, .) on the others
+merge       p of least size and the q that makes    both leave; a new pattern z on the line between
+            the least error                         them takes k(x_p, z) A_p + k(x_q, z) A_q
+
+symbol      code        meaning
+A_s         W           coefficients of f, and beside them those of a second function (SVMD's v)
+kappa       kappa       kernel between outputs; empty for the identity
+d, <k_s,r>  share, residual
+mean of f   M, S        sum_t w_t f_t has coefficients m (M_s + (S - entry_s) A_s): all A_s are f's
+                        coefficients up to one factor, so S sums weight times factor for all
+P           inverse     of the Gram matrix + ridge, over the slots in use (project)
+
+Project. With P the inverse over the patterns, p included, d_s = -P_sp / P_pp and <r, r> =
+1 / P_pp: the pattern of least loss is found by one scan. P follows each entry and exit by a
+rank-one update in O(patterns^2). The ridge rho keeps P finite where patterns repeat; d is then not
+quite the projection, <k_s, r> = rho d_s and <k_p, r> = 1/P_pp - rho, all exact.
+
+Merge (Wang, Crammer and Vucetic 2012), for the RBF kernel: z = h x_p + (1 - h) x_q has
+k(x_p, z) = k_pq^((1-h)^2), k(x_q, z) = k_pq^(h^2), and |x - z|^2 = h |x - x_p|^2 +
+(1 - h) |x - x_q|^2 - h (1 - h) |x_p - x_q|^2 gives its kernel values with every other pattern from
+those of p and q. h is found by golden section. The two depart one after the other, each with z as
+the only heir.
+
+A budget is one compiled function `choose`, called while there are too many patterns: it names the
+pattern to leave and fills share and residual, or names a row of kernel values that is not at hand.
+What else hangs on the patterns (pi and |f|^2 in SVMD) its owner updates from these.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .compile import kernel
+from .expansion import Gram, Support, admit_column, admit_row, claim, find, release
+from .kernels import RBF, Patterns
+from .simd import aligned, padded
+
+#: The ridge of "project", as a share of k(x, x).
+RIDGE = 1e-5
+#: P is computed anew after so many removals per pattern.
+REFRESH = 4
+GOLDEN, GOLDEN_STEPS = (5**0.5 - 1) / 2, 14
+#: Two patterns of a smaller kernel value are not merged.
+FAR = 1e-12
+
+
+class Slots(NamedTuple):
+    """Coefficients in slots; a pattern that leaves has zeros."""
+
+    W: np.ndarray  # (capacity * width,) a row per slot, K coefficients of f, then those of v
+    ids: np.ndarray  # (capacity,) int32 0, 1, 2, ...
+    size: np.ndarray  # (capacity,) A_s' kappa A_s
+    own: np.ndarray  # (capacity,) k(x_s, x_s)
+    born: np.ndarray  # (capacity,) int64, when it came; -1: free
+    counts: np.ndarray  # (3,) int64: slots, patterns, patterns ever
+    M: np.ndarray  # (capacity * K,) the mean's past, see `flush`
+    entry: np.ndarray  # (capacity,)
+    mean: np.ndarray  # (2,) m, S
+    kappa: np.ndarray  # (K, K) or (0, 0)
+    K: int
+    width: int
+
+
+class Store(NamedTuple):
+    """What budgets need and say."""
+
+    limit: int
+    share: np.ndarray  # (capacity,)
+    residual: np.ndarray  # (capacity,)
+    inverse: np.ndarray  # (capacity, capacity), or empty
+    ridge: np.ndarray  # (1,)
+    lost: np.ndarray  # (1,) |f - f'|^2 of the last choice, in units of A
+    heirs: np.ndarray  # (4,) of a merge under way: z, q, k(x_q, z); whether; else zeros
+    events: np.ndarray  # (n, 5) what happened to slots: slot, example or -1, p, q, h
+    n_events: np.ndarray  # (2,) int64; and removals since P was computed
+
+
+def make_slots(capacity: int, K: int, functions: int, kappa: np.ndarray | None) -> Slots:
+    """Room for so many patterns with K coefficients of one or two functions."""
+    width = padded(K * functions)
+    return Slots(
+        aligned(capacity * width),
+        np.arange(capacity, dtype=np.int32),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.full(capacity, -1, np.int64),
+        np.zeros(3, np.int64),
+        np.zeros(capacity * K),
+        np.zeros(capacity),
+        np.array([1.0, 0.0]),
+        np.zeros((0, 0)) if kappa is None else np.ascontiguousarray(kappa, np.float64),
+        K,
+        width,
+    )
+
+
+def make_store(limit: int | None, capacity: int, inverse: bool, n_events: int) -> Store:
+    """Nothing has happened; limit None is no limit."""
+    inverse_size = (capacity, capacity) if inverse else (0, 0)
+    return Store(
+        2**62 if limit is None else int(limit),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(inverse_size),
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros(4),
+        np.zeros((n_events, 5)),
+        np.zeros(2, np.int64),
+    )
+
+
+def grown_slots(slots: Slots, capacity: int) -> Slots:
+    """The same with more room."""
+    new = make_slots(capacity, slots.K, 1, None)
+    W = aligned(capacity * slots.width)
+    W[: slots.W.size] = slots.W
+    for name in ("size", "own", "born", "M", "entry"):
+        old = getattr(slots, name)
+        getattr(new, name)[: old.size] = old
+    new = new._replace(W=W, width=slots.width, counts=slots.counts)
+    return new._replace(mean=slots.mean, kappa=slots.kappa)
+
+
+# ------------------------------------------------------------ outputs and coefficients
+
+
+@kernel
+def through(kappa, x, out, n):
+    """out = kappa x, for the first n entries; empty kappa is the identity."""
+    if kappa.size == 0:
+        for k in range(n):
+            out[k] = x[k]
+        return
+    for k in range(n):
+        total = 0.0
+        for j in range(n):
+            total += kappa[k, j] * x[j]
+        out[k] = total
+
+
+@kernel
+def inner(slots, s, t):
+    """A_s' kappa A_t."""
+    i, j, total = s * slots.width, t * slots.width, 0.0
+    for k in range(slots.K):
+        if slots.W[i + k] == 0.0:
+            continue
+        if slots.kappa.size == 0:
+            total += slots.W[i + k] * slots.W[j + k]
+        else:
+            part = 0.0
+            for m in range(slots.K):
+                part += slots.kappa[k, m] * slots.W[j + m]
+            total += slots.W[i + k] * part
+    return total
+
+
+@kernel
+def flush(slots, s):
+    """Bring the mean of slot s up to now: M_s += (S - entry_s) A_s, before A_s changes."""
+    since = slots.mean[1] - slots.entry[s]
+    if since != 0.0:
+        for k in range(slots.K):
+            slots.M[s * slots.K + k] += since * slots.W[s * slots.width + k]
+    slots.entry[s] = slots.mean[1]
+
+
+@kernel
+def free_slot(slots):
+    """A slot for a new pattern: one that became free, or the next."""
+    n, used = slots.counts[0], slots.counts[1]
+    slot = n
+    if used < n:
+        for s in range(n):
+            if slots.born[s] < 0:
+                slot = s
+                break
+    return slot
+
+
+@kernel
+def occupy(slots, slot, own):
+    """A pattern has come; its coefficients are zero still."""
+    slots.born[slot] = slots.counts[2]
+    slots.own[slot] = own
+    slots.entry[slot] = slots.mean[1]
+    slots.counts[0] = max(slots.counts[0], slot + 1)
+    slots.counts[1] += 1
+    slots.counts[2] += 1
+
+
+@kernel
+def enter(slots, store, kept, block, b):
+    """Example b becomes a pattern. Returns its slot."""
+    slot = free_slot(slots)
+    n = slots.counts[0]
+    admit_column(block, b, slot)
+    occupy(slots, slot, block.own[b])
+    if kept.row_of.size:
+        admit_row(kept, block, b, slot, slots.counts[0])
+    if store.inverse.size:
+        if store.ridge[0] == 0.0:
+            store.ridge[0] = RIDGE * max(block.own[b], 1e-300)
+        widen_inverse(slots, store, block.rows[b], slot, n)
+    note(store, slot, b, 0, 0, 0.0)
+    return slot
+
+
+@kernel
+def note(store, slot, b, p, q, h):
+    """Write down what a slot holds now, for the owner of the patterns."""
+    event = store.events[store.n_events[0]]
+    event[0], event[1], event[2], event[3], event[4] = slot, b, p, q, h
+    store.n_events[0] += 1
+
+
+@kernel
+def leave(slots, store, kept, p):
+    """Pattern p hands its shares over and goes."""
+    W, width, n, K = slots.W, slots.width, slots.counts[0], slots.K
+    at = p * width
+    flush(slots, p)
+    for s in range(n):
+        d = store.share[s]
+        if d != 0.0 and s != p:
+            flush(slots, s)
+            slots.size[s] += d * (2.0 * inner(slots, s, p) + d * slots.size[p])
+            for k in range(width):
+                W[s * width + k] += d * W[at + k]
+            for k in range(K):
+                slots.M[s * K + k] += d * slots.M[p * K + k]
+    for k in range(width):
+        W[at + k] = 0.0
+    for k in range(K):
+        slots.M[p * K + k] = 0.0
+    slots.size[p] = 0.0
+    slots.born[p] = -1
+    slots.counts[1] -= 1
+    if kept.row_of.size:
+        release(kept, p)
+    if store.inverse.size:
+        narrow_inverse(store, p, n)
+        store.n_events[1] += 1
+
+
+@kernel
+def take_row(slots, store, kept, p):
+    """residual = k(x_p, .) and no heirs; False where the row is not at hand."""
+    n = slots.counts[0]
+    for s in range(n):
+        store.share[s] = 0.0
+    if kept.row_of.size == 0:  # nobody asks for residuals
+        return True
+    row = find(kept, p)
+    if row < 0:
+        return False
+    for s in range(n):
+        store.residual[s] = kept.values[row, s]
+    return True
+
+
+# ------------------------------------------------------------ choices
+
+
+@kernel
+def oldest(slots, store, kept, block, b):
+    """The pattern that came first."""
+    p = -1
+    for s in range(slots.counts[0]):
+        if slots.born[s] >= 0 and (p < 0 or slots.born[s] < slots.born[p]):
+            p = s
+    store.lost[0] = slots.size[p] * slots.own[p]
+    return p if take_row(slots, store, kept, p) else -1 - p
+
+
+@kernel
+def least(slots):
+    """The pattern of least |A_p|^2 k(x_p, x_p); the first to come among equals."""
+    p, value = -1, np.inf
+    for s in range(slots.counts[0]):
+        if slots.born[s] >= 0:
+            size = slots.size[s] * slots.own[s]
+            if size < value or (size == value and slots.born[s] < slots.born[p]):
+                p, value = s, size
+    return p
+
+
+@kernel
+def smallest(slots, store, kept, block, b):
+    """The pattern that contributes least."""
+    p = least(slots)
+    store.lost[0] = slots.size[p] * slots.own[p]
+    return p if take_row(slots, store, kept, p) else -1 - p
+
+
+@kernel
+def project(slots, store, kept, block, b):
+    """The pattern that the others can best stand in for."""
+    P, rho = store.inverse, store.ridge[0]
+    p, value, n = -1, np.inf, slots.counts[0]
+    for s in range(n):
+        if slots.born[s] >= 0 and slots.size[s] / P[s, s] < value:
+            p, value = s, slots.size[s] / P[s, s]
+    norm = 0.0
+    for s in range(n):
+        d = -P[s, p] / P[p, p] if slots.born[s] >= 0 and s != p else 0.0
+        store.share[s] = d
+        store.residual[s] = rho * d
+        norm += d * d
+    store.residual[p] = 1.0 / P[p, p] - rho
+    store.lost[0] = slots.size[p] * max(0.0, 1.0 / P[p, p] - rho - rho * norm)
+    return p
+
+
+@kernel
+def merge(slots, store, kept, block, b):
+    """Two patterns become one; see the head of this file."""
+    if store.heirs[3] != 0.0:  # p has left already, now q
+        z, q, value = int(store.heirs[0]), int(store.heirs[1]), store.heirs[2]
+        take_row(slots, store, kept, q)
+        inherit(slots, store, kept, z, q, value)
+        store.heirs[3] = store.lost[0] = 0.0
+        return q
+    p = least(slots)
+    row = find(kept, p)
+    if row < 0:
+        return -1 - p
+    q, h, error = partner(slots, kept.values[row], p)
+    if q < 0:
+        store.lost[0] = slots.size[p] * slots.own[p]
+        return p if take_row(slots, store, kept, p) else -1 - p
+    if find(kept, q) < 0:
+        return -1 - q
+    k_pq = np.float64(kept.values[row, q])
+    z = blend(slots, store, kept, block, b, p, q, h, k_pq)
+    take_row(slots, store, kept, p)
+    inherit(slots, store, kept, z, p, k_pq ** ((1.0 - h) * (1.0 - h)))
+    store.heirs[0], store.heirs[1], store.heirs[2] = z, q, k_pq ** (h * h)
+    store.heirs[3] = 1.0
+    store.lost[0] = max(0.0, error)
+    return p
+
+
+@kernel
+def partner(slots, values, p):
+    """The pattern q to merge p with, the place h of z between them, and the error."""
+    best, place, error = -1, 0.0, np.inf
+    for q in range(slots.counts[0]):
+        k_pq = min(np.float64(values[q]), np.float64(1.0))
+        if q == p or slots.born[q] < 0 or k_pq < FAR:
+            continue
+        cross = inner(slots, p, q)
+        h = golden(slots.size[p], cross, slots.size[q], np.log(k_pq))
+        loss = slots.size[p] + slots.size[q] + 2.0 * k_pq * cross
+        loss -= merged(slots.size[p], cross, slots.size[q], np.log(k_pq), h)
+        if loss < error:
+            best, place, error = q, h, loss
+    return best, place, error
+
+
+@kernel
+def merged(pp, pq, qq, log_k, h):
+    """|A_z|^2 of z at h."""
+    a, b = np.exp((1.0 - h) * (1.0 - h) * log_k), np.exp(h * h * log_k)
+    return a * a * pp + 2.0 * a * b * pq + b * b * qq
+
+
+@kernel
+def golden(pp, pq, qq, log_k):
+    """The h in [0, 1] of the largest |A_z|^2."""
+    low, high = 0.0, 1.0
+    one, two = high - GOLDEN, low + GOLDEN
+    at_one, at_two = merged(pp, pq, qq, log_k, one), merged(pp, pq, qq, log_k, two)
+    for _ in range(GOLDEN_STEPS):
+        if at_one > at_two:
+            high, two, at_two = two, one, at_one
+            one = high - GOLDEN * (high - low)
+            at_one = merged(pp, pq, qq, log_k, one)
+        else:
+            low, one, at_one = one, two, at_two
+            two = low + GOLDEN * (high - low)
+            at_two = merged(pp, pq, qq, log_k, two)
+    h = 0.5 * (low + high)
+    value = merged(pp, pq, qq, log_k, h)
+    for end in (0.0, 1.0):  # opposite signs: no bump inside
+        if merged(pp, pq, qq, log_k, end) > value:
+            h, value = end, merged(pp, pq, qq, log_k, end)
+    return h
+
+
+@kernel
+def blend(slots, store, kept, block, b, p, q, h, k_pq):
+    """A new pattern z between p and q with no coefficients yet. Returns its slot."""
+    one, two = kept.row_of[p], kept.row_of[q]
+    between = k_pq ** (-h * (1.0 - h))
+    n, z = slots.counts[0], free_slot(slots)
+    for s in range(n):
+        store.residual[s] = power(kept.values[one, s], kept.values[two, s], h) * between
+    occupy(slots, z, 1.0)
+    row = admit_values(kept, z, store.residual, n)
+    kept.values[row, z] = 1.0
+    for c in range(b + 1, block.rows.shape[0]):
+        block.rows[c, z] = power(block.rows[c, p], block.rows[c, q], h) * between
+    note(store, z, -1, p, q, h)
+    return z
+
+
+@kernel
+def power(one, two, h):
+    """one^h two^(1 - h)."""
+    return np.float64(one) ** h * np.float64(two) ** (1.0 - h)
+
+
+@kernel
+def admit_values(kept, slot, values, n_slots):
+    """A row of kernel values given one by one, and its place in all other rows; see admit_row."""
+    if kept.row_of[slot] >= 0:
+        release(kept, slot)
+    for row in range(kept.slot_of.size):
+        other = kept.slot_of[row]
+        if other >= 0:
+            kept.values[row, slot] = values[other]
+    row = claim(kept, slot, -1)
+    for s in range(n_slots):
+        kept.values[row, s] = values[s]
+    return row
+
+
+@kernel
+def inherit(slots, store, kept, z, p, value):
+    """z is the only heir of p: r = k_p - value k_z."""
+    row = kept.row_of[z]
+    for s in range(slots.counts[0]):
+        store.residual[s] -= value * kept.values[row, s]
+    store.share[z] = value
+
+
+# ------------------------------------------------------------ the inverse of "project"
+
+
+@kernel
+def widen_inverse(slots, store, values, slot, n):
+    """P with one pattern more; `values` are its kernel values with the n slots there were."""
+    P, u, rho = store.inverse, store.residual, store.ridge[0]
+    rest = slots.own[slot] + rho
+    for s in range(n):
+        u[s] = 0.0
+        if slots.born[s] >= 0 and s != slot:
+            total = 0.0
+            for t in range(n):
+                total += P[s, t] * values[t]
+            u[s] = total
+            rest -= total * values[s]
+    rest = max(rest, 0.5 * rho)  # at least rho but for rounding
+    for s in range(n):
+        if u[s] != 0.0:
+            scaled = u[s] / rest
+            for t in range(n):
+                P[s, t] += scaled * u[t]
+    for s in range(n):
+        P[s, slot] = P[slot, s] = -u[s] / rest
+    P[slot, slot] = 1.0 / rest
+
+
+@kernel
+def narrow_inverse(store, p, n):
+    """P without pattern p."""
+    P, u = store.inverse, store.residual
+    pivot = P[p, p]
+    for s in range(n):
+        u[s] = P[p, s]
+        P[p, s] = P[s, p] = 0.0
+    u[p] = 0.0
+    for s in range(n):
+        if u[s] != 0.0:
+            scaled = u[s] / pivot
+            for t in range(n):
+                P[s, t] -= scaled * u[t]
+
+
+BUDGETS: dict[str, Any] = {
+    "oldest": oldest,
+    "smallest": smallest,
+    "project": project,
+    "merge": merge,
+}
+
+
+# ------------------------------------------------------------ patterns
+
+
+def check_budget(name: str, limit: int | None, support: Support, megabytes: float) -> None:
+    """Refuse a budget that cannot be kept."""
+    if name not in BUDGETS:
+        raise ValueError(f"budget is {name!r}; known are {', '.join(map(repr, BUDGETS))}.")
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+        raise ValueError(
+            f"buffer is {limit!r}; the number of support patterns to keep, at least 1, or None."
+        )
+    if name == "merge":
+        if not isinstance(support.kernel, RBF):
+            raise ValueError(
+                f"budget='merge' needs the RBF kernel, got {support.kernel!r}; use 'project'."
+            )
+        needed = (limit + 2) ** 2 * support.dtype.itemsize / 2**20
+        if needed > megabytes:
+            raise ValueError(
+                f"budget='merge' keeps the kernel values between its {limit} patterns, "
+                f"{needed:.0f} MB; megabytes is {megabytes:g}. Raise it or lower buffer."
+            )
+
+
+def store_events(support: Support, store: Store, patterns: Patterns) -> list[int]:
+    """Put what entered slots, in order, where patterns are kept. Returns slots of merged ones."""
+    made: list[int] = []
+    events = store.events[: store.n_events[0]]
+    held: dict[int, int] = {}  # what an entry of this block put into a slot
+    for slot, b, p, q, h in events.tolist():
+        if b >= 0:
+            held[int(slot)] = int(b)
+            continue
+        put(support, held, patterns)
+        held = {}
+        both = support.patterns[[int(p), int(q)]]
+        support.store(np.array([int(slot)]), blended(both, h, support))
+        made.append(int(slot))
+    put(support, held, patterns)
+    store.n_events[0] = 0
+    return made
+
+
+def put(support: Support, held: dict[int, int], patterns: Patterns) -> None:
+    """Patterns of a block into their slots."""
+    if held:
+        support.store(np.array(list(held)), patterns[np.array(list(held.values()))])
+
+
+def blended(both: Patterns, h: float, support: Support) -> Patterns:
+    """h x_p + (1 - h) x_q."""
+    one, two = both.matrix[0:1], both.matrix[1:2]
+    return support.patterns_of(h * one + (1.0 - h) * two)
+
+
+def renew(slots: Slots, store: Store, support: Support) -> None:
+    """Compute P anew, against the rounding of many updates."""
+    if not store.inverse.size or store.n_events[1] < REFRESH * store.limit:
+        return
+    used = np.flatnonzero(slots.born >= 0)
+    patterns = support.patterns[used]
+    gram = np.asarray(support.among(patterns), np.float64)
+    gram = 0.5 * (gram + gram.T)
+    gram.flat[:: used.size + 1] = slots.own[used] + store.ridge[0]
+    store.inverse[:] = 0.0
+    store.inverse[np.ix_(used, used)] = np.linalg.inv(gram)
+    store.n_events[1] = 0
+
+
+def settle_merged(gram: Gram, slots: Slots, made: list[int]) -> None:
+    """Rows of merged patterns from the patterns themselves: products of powers round."""
+    support, kept = gram.support, gram.kept
+    alive = [slot for slot in dict.fromkeys(made) if slots.born[slot] >= 0]
+    if not alive:
+        return
+    n = support.n_slots
+    found = support.rows(support.patterns[alive])
+    for slot, values in zip(alive, found, strict=True):
+        kept.values[kept.row_of[slot], :n] = values
+        others = kept.slot_of >= 0
+        kept.values[others, slot] = values[kept.slot_of[others]]
+        kept.values[kept.row_of[slot], slot] = slots.own[slot]

@@ -1,0 +1,484 @@
+"""SVMD and NORMA: online kernel machines that learn a step size, or are told it.
+
+The mathematics is at the head of `svmd_steps.py`. Here are the two solvers and what they make: a
+learner that computes the kernel rows of a block of examples, lets a compiled loop go through them,
+and puts what became a pattern into its slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import typeof
+
+from ..budgets import (
+    BUDGETS,
+    Store,
+    check_budget,
+    grown_slots,
+    make_slots,
+    make_store,
+    renew,
+    settle_merged,
+    store_events,
+)
+from ..compile import pointer
+from ..expansion import BLOCK, Block, Gram, Support, make_block
+from ..simd import aligned
+from .kernel_learner import KINDS, KernelTask, Part
+from .learner import Progressive
+from .svmd_losses import Loss, find_loss
+from .svmd_steps import (
+    CLOCK,
+    ERROR,
+    LOST,
+    MARGIN,
+    MARGIN_STEP,
+    MEAN_MARGIN,
+    MEAN_ROW,
+    NORM,
+    STEP,
+    STEP_ROW,
+    TRACE,
+    VALUE_ROW,
+    Machine,
+    Rule,
+    Seen,
+    Work,
+    choose_signature,
+    compiled_block,
+)
+
+
+@dataclass(frozen=True)
+class SVMD:
+    """Online gradients in feature space with a step size that adapts itself.
+
+    Parameters
+    ----------
+    loss : str, optional
+        One of `svmd_losses.LOSSES` for the kind of task; by default the hinge, the loss of eq. 28
+        with the task's cost, the epsilon-insensitive or the one-class loss.
+    step : float
+        eta_0, the first step.
+    meta_step : float
+        mu, how fast the logarithm of the step follows the gradient's correlation with its past.
+    decay : float
+        lambda in [0, 1], how much of the past is remembered for that; 0 looks one step back.
+    buffer : int, optional
+        The largest number of support patterns; None keeps all.
+    budget : str
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+    regularisation : float, optional
+        c; by default 1 / (n C), or 1 with nu.
+    nu : float, optional
+        The fraction of examples that may violate the margin, which is then adapted.
+    hessian : "full" or "diagonal"
+        Whether the curvature of the loss is used in the trace, or only that of c/2 |f|^2.
+    margin, margin_step : float
+        The first margin, 1 or with nu 0.1 by default, and, with nu, its first step.
+    offset_step : float, optional
+        The first step of the offsets, where the task has a bias; `step` by default.
+    width : float
+        Where Huber's loss turns from a parabola into lines.
+    average : float, optional
+        The model to predict with is a mean of f over about this many last examples, at most the
+        last quarter of all; None takes f itself, as do budgets that drop patterns, which cannot be
+        part of a mean any more. Progressive losses are those of f.
+    epochs : int
+    megabytes : float
+        Bound of the kernel values between patterns that a bounded buffer keeps; rows beyond are
+        computed when they are needed.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    uncertified: ClassVar[str] = (
+        "SVMD follows stochastic gradients in feature space and keeps no dual variables: there is "
+        "no lower bound to compare its objective with"
+    )
+    adapts: ClassVar[bool] = True
+
+    loss: str | None = None
+    step: float = 2.0
+    meta_step: float = 0.003
+    decay: float = 0.999
+    buffer: int | None = None
+    budget: str = "oldest"
+    regularisation: float | None = None
+    nu: float | None = None
+    hessian: str = "full"
+    margin: float | None = None
+    margin_step: float = 1.0
+    offset_step: float | None = None
+    width: float = 1.0
+    average: float | None = 5000.0
+    epochs: int = 1
+    megabytes: float = 256.0
+
+    def __post_init__(self):
+        check_common(self)
+        if not 0.0 <= self.meta_step < np.inf:
+            raise ValueError(f"meta_step is {self.meta_step!r}; a number >= 0 is needed.")
+        if not 0.0 <= self.decay <= 1.0:
+            raise ValueError(f"decay is {self.decay!r}; a number in [0, 1] is needed.")
+        if self.hessian not in ("full", "diagonal"):
+            raise ValueError(f"hessian is {self.hessian!r}; 'full' or 'diagonal' is needed.")
+
+    def kernel_learner(self, task: KernelTask, support: Support, rng) -> OnlineKernelMachine:
+        """A machine that has seen nothing yet; `rng` is not used."""
+        rule = make_rule(self, task)._replace(
+            mu=float(self.meta_step), decay=float(self.decay), full=float(self.hessian == "full")
+        )
+        return OnlineKernelMachine(self, task, support, rule)
+
+
+@dataclass(frozen=True)
+class NORMA:
+    """Online gradients in feature space with steps step * sqrt(tau / (tau + t)).
+
+    Parameters
+    ----------
+    tau : float
+        Examples after which the step begins to fall.
+
+    The others are those of `SVMD`.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    uncertified: ClassVar[str] = (
+        "NORMA follows stochastic gradients in feature space and keeps no dual variables: there is "
+        "no lower bound to compare its objective with"
+    )
+    adapts: ClassVar[bool] = False
+
+    loss: str | None = None
+    step: float = 1.0
+    tau: float = 100.0
+    buffer: int | None = None
+    budget: str = "oldest"
+    regularisation: float | None = None
+    nu: float | None = None
+    margin: float | None = None
+    margin_step: float = 1.0
+    offset_step: float | None = None
+    width: float = 1.0
+    average: float | None = 5000.0
+    epochs: int = 1
+    megabytes: float = 256.0
+
+    def __post_init__(self):
+        check_common(self)
+        if not 0.0 < self.tau < np.inf:
+            raise ValueError(f"tau is {self.tau!r}; a positive number is needed.")
+
+    def kernel_learner(self, task: KernelTask, support: Support, rng) -> OnlineKernelMachine:
+        """A machine that has seen nothing yet; `rng` is not used."""
+        rule = make_rule(self, task)._replace(tau=float(self.tau))
+        return OnlineKernelMachine(self, task, support, rule)
+
+
+def check_common(solver: Any) -> None:
+    """Refuse parameters without meaning."""
+    positive = ["step", "margin_step", "width", "megabytes"]
+    optional = ("regularisation", "offset_step", "margin", "average")
+    positive += [name for name in optional if getattr(solver, name) is not None]
+    for name in positive:
+        if not 0.0 < getattr(solver, name) < np.inf:
+            raise ValueError(f"{name} is {getattr(solver, name)!r}; a positive number is needed.")
+    if solver.nu is not None and not 0.0 < solver.nu < 1.0:
+        raise ValueError(f"nu is {solver.nu!r}; a number between 0 and 1 is needed.")
+    if solver.buffer is not None and solver.buffer < 1:
+        raise ValueError(f"buffer is {solver.buffer!r}; at least one pattern is needed.")
+    if solver.epochs < 1:
+        raise ValueError(f"epochs is {solver.epochs!r}; at least 1 is needed.")
+
+
+def first_margin(solver: Any) -> float:
+    """The margin to begin with. With nu, c is 1, f a mean of kernel values, and 1 out of reach."""
+    if solver.margin is not None:
+        return float(solver.margin)
+    return 1.0 if solver.nu is None else 0.1
+
+
+def horizon(solver: Any) -> float:
+    """Examples that the mean goes back; 0 without one, or where patterns leave without heirs."""
+    drops = solver.buffer is not None and solver.budget in ("oldest", "smallest")
+    return 0.0 if solver.average is None or drops else max(1.0, float(solver.average))
+
+
+def make_rule(solver: Any, task: KernelTask) -> Rule:
+    """Parameters of the compiled loops that both solvers have."""
+    c = solver.regularisation
+    if c is None:
+        if solver.nu is not None:
+            c = 1.0
+        else:
+            c = 0.0 if task.n_examples is None else 1.0 / (max(1, task.n_examples) * task.C)
+    offset_step = solver.step if solver.offset_step is None else solver.offset_step
+    loss = find_loss(solver.loss, task.kind, solver.nu is not None)
+    return Rule(
+        c=float(c),
+        C=float(task.C),
+        mu=0.0,
+        decay=0.0,
+        nu=0.0 if solver.nu is None else float(solver.nu),
+        tau=1.0,
+        step=float(solver.step),
+        margin_step=float(solver.margin_step),
+        offset_step=float(offset_step) if task.bias else 0.0,
+        full=0.0,
+        width=float(task.epsilon if loss.name == "epsilon_insensitive" else solver.width),
+        horizon=horizon(solver),
+    )
+
+
+class OnlineKernelMachine:
+    """The learner of `SVMD` and `NORMA`; see `kernel_learner.py` for what it offers.
+
+    Attributes
+    ----------
+    seen : Seen
+        Scores before learning, step, <g, v> and margin at each example of the last part.
+    """
+
+    def __init__(self, solver: Any, task: KernelTask, support: Support, rule: Rule):
+        if task.kind not in solver.kinds:
+            raise ValueError(f"{type(solver).__name__} cannot learn a task of kind {task.kind!r}.")
+        check_budget(solver.budget, solver.buffer, support, solver.megabytes)
+        self.solver, self.task, self.support, self.rule = solver, task, support, rule
+        self.loss: Loss = find_loss(solver.loss, task.kind, solver.nu is not None)
+        self.progressive = Progressive()
+        self.seen = empty_seen(0, task.n_outputs)
+        K, functions = task.n_outputs, 1 + solver.adapts
+        limit = solver.buffer
+        # One slot for the example that comes before one leaves, and one for a merged pattern.
+        capacity = BLOCK if limit is None else int(limit) + 2
+        self.machine = Machine(
+            make_slots(capacity, K, functions, task.output_kernel),
+            np.array([1.0, 1.0, 0.0]),
+            np.zeros(11),
+            np.zeros((4, K)),
+        )
+        numbers = self.machine.numbers
+        numbers[STEP], numbers[MARGIN] = solver.step, first_margin(solver)
+        numbers[MARGIN_STEP] = solver.margin_step
+        self.machine.offset[STEP_ROW] = rule.offset_step
+        projects = limit is not None and solver.budget == "project"
+        merges = limit is not None and solver.budget == "merge"
+        self.store: Store = make_store(limit, capacity, projects, 3 * BLOCK)
+        needs_rows = limit is not None and (merges or (solver.adapts and not projects))
+        self.gram = Gram(support, solver.megabytes if needs_rows else 0.0)
+        if needs_rows:
+            self.gram.grow(capacity)
+        self._make_work()
+
+    def _make_work(self) -> None:
+        K, width = self.task.n_outputs, self.machine.slots.width
+        cost = self.task.cost
+        if cost is None or self.task.kind != "classes":
+            cost = 1.0 - np.eye(K)
+        f, v, z, xi, chi, one, two = np.zeros((7, K))
+        shape = np.array([1.0, self.rule.width])
+        cost = np.ascontiguousarray(cost, np.float64)
+        self.work = Work(aligned(width), f, v, z, xi, chi, one, two, shape, cost)
+
+    # -------------------------------------------------------------- learning
+
+    def absorb(self, part: Part, row: int) -> None:
+        """Test, then train, on the examples of a part."""
+        n = part.n_examples
+        self.seen = empty_seen(n, self.task.n_outputs)
+        targets = np.ascontiguousarray(part.Y, np.float64)
+        weights = np.ascontiguousarray(part.weights, np.float64) / self.task.C
+        for start in range(0, n, BLOCK):
+            rows = slice(start, min(start + BLOCK, n))
+            self._absorb_block(part.X[rows], targets[rows], weights[rows], start)
+        self.progressive.add(n, float(self._losses(targets).sum()))
+
+    def _absorb_block(self, X, targets: np.ndarray, weights: np.ndarray, start: int) -> None:
+        patterns = self.support.patterns_of(X)
+        self._make_room(len(patterns))
+        slots, store, kept = self.machine.slots, self.store, self.gram.kept
+        block = make_block(self.support, patterns, slots.own.size)
+        block = Block(block.rows, block.among, np.ascontiguousarray(block.own))
+        given = (self.machine, store, kept, block, self.seen, self.rule, self.work)
+        loop = compiled_block(self.solver.adapts, tuple(typeof(part) for part in given))
+        signature = choose_signature(*(typeof(part) for part in (slots, store, kept, block)))
+        choose = pointer(BUDGETS[self.solver.budget], signature)
+        done, made = 0, []
+        while True:
+            done, wanted = loop(
+                *(self.machine, store, kept, block, targets, weights, self.seen, self.rule),
+                *(self.work, *self.loss.pointers, choose, done, start),
+            )
+            made += store_events(self.support, store, patterns)
+            if wanted < 0:
+                break
+            self.gram.fetch(wanted)
+        if made:
+            settle_merged(self.gram, slots, made)
+        renew(slots, store, self.support)
+
+    def _make_room(self, n: int) -> None:
+        """Without a limit all examples of a block may become patterns."""
+        slots = self.machine.slots
+        needed = int(slots.counts[0]) + n
+        if self.solver.buffer is None and needed > slots.own.size:
+            capacity = max(needed, 3 * slots.own.size // 2)
+            self.machine = self.machine._replace(slots=grown_slots(slots, capacity))
+            self.store = make_store(None, capacity, False, 3 * BLOCK)
+
+    def _losses(self, targets: np.ndarray) -> np.ndarray:
+        """Loss of the predictions made before each example was learnt from."""
+        scores, kind, cost = self.seen.scores, self.task.kind, self.task.cost
+        if kind == "real":
+            return np.abs(scores[:, 0] - targets)
+        if kind == "novelty":
+            return (scores[:, 0] < self.seen.margin).astype(np.float64)
+        if kind == "binary":
+            truth, predicted = targets > 0, scores[:, 0] > 0
+        else:
+            truth, predicted = targets.astype(np.intp), scores.argmax(axis=1)
+        if cost is None:
+            return (truth != predicted).astype(np.float64)
+        return cost[truth.astype(np.intp), predicted.astype(np.intp)]
+
+    def end_pass(self, tau: float | None = None) -> None:
+        """Nothing is left to do: every example has had its step."""
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """A new class number `at`, with coefficients, offset and trace zero."""
+        if self.task.output_kernel is not None:
+            raise ValueError(
+                "a class that was not known appeared, and the output kernel says nothing about "
+                "it; name all classes at the beginning."
+            )
+        slots, K = self.machine.slots, self.task.n_outputs
+        functions = 1 + self.solver.adapts
+        new = make_slots(slots.own.size, K + 1, functions, None)
+        old_rows = slots.W.reshape(-1, slots.width)
+        rows = new.W.reshape(-1, new.width)
+        old_places = np.delete(np.arange(K + 1), at)
+        new.M.reshape(-1, K + 1)[:, old_places] = slots.M.reshape(-1, K)
+        for function in range(functions):
+            from_ = old_rows[:, function * K : (function + 1) * K]
+            rows[:, function * (K + 1) + old_places] = from_
+        for name in ("size", "own", "born", "counts", "entry", "mean"):
+            getattr(new, name)[:] = getattr(slots, name)
+        offset = np.insert(self.machine.offset, at, 0.0, axis=1)
+        offset[STEP_ROW, at] = self.rule.offset_step
+        self.machine = self.machine._replace(slots=new, offset=offset)
+        self.task.n_outputs, self.task.cost = K + 1, cost
+        self._make_work()
+
+    # -------------------------------------------------------------- what is known
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        slots, K, n = self.machine.slots, self.task.n_outputs, self.support.n_slots
+        A = slots.W.reshape(-1, slots.width)[:n, :K]
+        if self.rule.horizon:
+            since = slots.mean[1] - slots.entry[:n]
+            A = slots.mean[0] * (slots.M.reshape(-1, K)[:n] + since[:, None] * A)
+        else:
+            A = self.machine.scale[0] * A
+        return A if self.task.output_kernel is None else A @ self.task.output_kernel
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Of a novelty task the margin is subtracted: f + offset < 0 says new."""
+        is_mean = self.rule.horizon > 0
+        b = self.machine.offset[MEAN_ROW if is_mean else VALUE_ROW].copy()
+        margin = self.machine.numbers[MEAN_MARGIN if is_mean else MARGIN]
+        return b - margin if self.task.kind == "novelty" else b
+
+    @property
+    def dual(self) -> float:
+        return float("nan")
+
+    @property
+    def square_norm(self) -> float:
+        """Of f; NaN where the coefficients are those of a mean, and for NORMA, which keeps none."""
+        is_known = self.solver.adapts and not self.rule.horizon
+        return float(self.machine.numbers[NORM]) if is_known else float("nan")
+
+    @property
+    def margin_cost(self) -> None:
+        return None
+
+    @property
+    def n_kept(self) -> int:
+        return int(self.machine.slots.counts[1])
+
+    @property
+    def n_bytes(self) -> int:
+        slots, store = self.machine.slots, self.store
+        arrays = [*slots[:6], store.share, store.residual, store.inverse]
+        return self.support.n_bytes + self.gram.n_bytes + sum(array.nbytes for array in arrays)
+
+    @property
+    def n_visits(self) -> int:
+        return int(self.machine.numbers[CLOCK])
+
+    def numbers(self) -> dict[str, float]:
+        """Step, <g, v>, margin, and what budgets cost.
+
+        `budget_error` is the sum of |f - f'| over the patterns that left, each shrunk since as the
+        coefficients are; `last_removal` is the last |f - f'|.
+        """
+        numbers = self.machine.numbers
+        return {
+            "step": float(numbers[STEP]),
+            "gradient_trace": float(numbers[TRACE]),
+            "margin": float(numbers[MARGIN]),
+            "budget_error": float(numbers[ERROR]),
+            "last_removal": float(numbers[LOST]),
+        }
+
+    # -------------------------------------------------------------- saving
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that changes, by name."""
+        machine, slots = self.machine, self.machine.slots
+        found = {"progressive": self.progressive.numbers, "scale": machine.scale}
+        found |= {"numbers": machine.numbers, "offset": machine.offset}
+        found |= {f"slots.{name}": getattr(slots, name) for name in SAVED_SLOTS}
+        found |= {f"store.{name}": getattr(self.store, name) for name in SAVED_STORE}
+        found |= {f"support.{name}": array for name, array in self.support.arrays().items()}
+        return found | {f"gram.{name}": array for name, array in self.gram.arrays().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The learner that `arrays` was taken of; made by the same solver for the same task."""
+        capacity = arrays["slots.own"].size
+        K = arrays["offset"].shape[1]
+        slots = make_slots(capacity, K, 1 + self.solver.adapts, self.task.output_kernel)
+        for name in SAVED_SLOTS:
+            getattr(slots, name)[:] = arrays[f"slots.{name}"]
+        projects = bool(arrays["store.inverse"].size)
+        self.store = make_store(self.solver.buffer, capacity, projects, 3 * BLOCK)
+        for name in SAVED_STORE:
+            getattr(self.store, name)[:] = arrays[f"store.{name}"]
+        self.machine = Machine(
+            slots, *(np.array(arrays[name]) for name in ("scale", "numbers", "offset"))
+        )
+        self.progressive.numbers[:] = arrays["progressive"]
+        self.support.restore(under("support.", arrays))
+        self.gram.restore(under("gram.", arrays))
+        self.task.n_outputs = K
+        self._make_work()
+
+
+SAVED_SLOTS = ("W", "size", "own", "born", "counts", "M", "entry", "mean")
+SAVED_STORE = ("inverse", "ridge", "n_events")
+
+
+def under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without the beginning."""
+    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def empty_seen(n: int, K: int) -> Seen:
+    """Room for what n examples will show."""
+    return Seen(np.zeros((n, K)), np.zeros(n), np.zeros(n), np.zeros(n))
