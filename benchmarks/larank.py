@@ -1,6 +1,6 @@
 """LaRank and SOnline on USPS and MNIST: the paper's Table 2 beside ours, speed against LIBSVM.
 
-    python -m benchmarks.larank [usps] [mnist] [--records FILE] [--write FILE]
+    python -m benchmarks.larank [usps] [mnist] [--records FILE] [--write FILE] [--picture FILE]
 
 Pixels are in [0, 1]. A seed is an order of the rows; runs with one seed see one order, so that
 LaRank and SOnline are compared in pairs. Each run is appended to the file of records, and a run
@@ -412,6 +412,28 @@ def growth(runs: Runs, step: int = 5) -> str:
     return table(f"{runs.name}: cost along the rows", header, rows)
 
 
+def picture(runs: Runs, path: Path) -> None:
+    """Time per 1,000 examples along the rows, beside the number of support patterns."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    marks = np.array([(0, 0.0, 0, 0), *runs.growth()])
+    rows, each = marks[1:, 0], np.diff(marks[:, 1]) / np.diff(marks[:, 0]) * 1e3
+    figure, left = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
+    left.plot(rows, each, color="C0")
+    left.set(xlabel="rows seen", ylim=(0, None), title=f"LaRank along {runs.name}, one pass")
+    left.set_ylabel("CPU seconds per 1,000 rows", color="C0")
+    right = left.twinx()
+    right.plot(rows, marks[1:, 2], color="C1")
+    right.set_ylabel("support patterns", color="C1")
+    right.set_ylim(0, None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
 HEAD = """# SOnline and LaRank: the paper's table beside ours
 
 Made by `python -m benchmarks.larank usps mnist --write docs/results/sonline.md`.
@@ -445,6 +467,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="usps, mnist; usps by default")
     parser.add_argument("--records", type=Path, help="file of runs, read and appended to")
     parser.add_argument("--write", type=Path, help="Markdown file to write")
+    parser.add_argument("--picture", type=Path, help="PNG of the cost along MNIST to write")
     parser.add_argument("--peak", choices=["larank", "svc"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     names = args.names or ["usps"]
@@ -453,8 +476,11 @@ def main() -> int:
     if args.peak:
         measure_peak(args.peak, names[0])
         return 0
-    text = report(names, Records(args.records))
+    records = Records(args.records)
+    text = report(names, records)
     print(text)
+    if args.picture:
+        picture(Runs("mnist", records), args.picture)
     if args.write:
         args.write.parent.mkdir(parents=True, exist_ok=True)
         with replacing(args.write) as file:
