@@ -48,7 +48,7 @@ def main() -> int:
         "economy": costs.economy,
         "parsing": lambda: parsing.run(args.repeats),
         "ranking": ranking.run,
-        "sequences": lambda: sequences.run(min(args.repeats, 3)),
+        "sequences": lambda: sequences.run(args.repeats),
         "sequence_files": lambda: sequence_files.run(args.repeats),
         "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),

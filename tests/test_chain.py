@@ -19,7 +19,7 @@ from widemargin.problems.legal_steps import forbidden_steps
 from widemargin.problems.viterbi import k_best_of, predict_paths, token_margins
 from widemargin.run import run
 from widemargin.sequences import Sequences
-from widemargin.solvers import NAMES, Cached, OneSlack
+from widemargin.solvers import NAMES, Cached, DualCoordinate, OneSlack
 from widemargin.stopping import Gap, Passes
 
 COLUMNS, EDGES = 3, 2
@@ -223,6 +223,37 @@ def test_solvers_reach_the_optimum(name, rescaling):
     last = run(solver, oracle, geometry, rng, Gap(1e-7) | Passes(3000))
     assert last.certificate.primal == pytest.approx(best.objective, rel=1e-6)
     assert last.certificate.dual <= best.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_mean_of_the_weights_is_the_naive_one(wide):
+    """Eight times a sweep, or once where there are more weights than visits pay for."""
+    rng = np.random.default_rng(5)
+    n = 60
+    lengths = rng.integers(1, 5, n)
+    X = Sequences(
+        rng.standard_normal((lengths.sum(), 3000 if wide else 3)), np.append(0, lengths.cumsum())
+    )
+    Y = [rng.integers(0, 3, length) for length in lengths]
+    problem = Chain(X.n_columns, 3)
+    oracle = make_oracle(problem, X, Y, 0.1)
+    solver, geometry = DualCoordinate(), Geometry(problem.n_features)
+    state = solver.init(oracle, geometry)
+    seen, share, sweep = [], 0.3 if wide else 0.3 / 8, oracle.sweep
+
+    def recorded(update, state, *rest):
+        state = sweep(update, state, *rest)
+        seen.append(state.w.copy())
+        return state
+
+    oracle.sweep = recorded
+    for _ in range(3):
+        state, bound = solver.epoch(oracle, geometry, state, rng)
+    mean = np.zeros(problem.n_features)
+    for k, w in enumerate(seen, 1):
+        mean += max(2 / (k + 1), share) * (w - mean)
+    assert len(seen) == (3 if wide else 24)
+    np.testing.assert_allclose(bound.mean, mean, atol=1e-12)
 
 
 def test_python_and_compiled_paths_agree():

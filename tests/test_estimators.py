@@ -404,6 +404,9 @@ def test_structured_predictions_and_score():
     assert predicted == [problem.decode(a, model.coef_) for a in x]
     losses = [problem.loss(t, p) for t, p in zip(y, predicted, strict=True)]
     assert model.score(x, y) == pytest.approx(-np.mean(losses))
+    weights = np.arange(len(y)) + 1.0
+    wanted = -np.average(losses, weights=weights)
+    assert model.score(x, y, sample_weight=weights) == pytest.approx(wanted)
     scores = [problem.joint_feature(a, p) @ model.coef_ for a, p in zip(x, predicted, strict=True)]
     np.testing.assert_allclose(model.decision_function(x), scores)
     tube = StructuredSVM(Regression(D, 0.1), random_state=0).fit(X, REAL)

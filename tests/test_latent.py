@@ -315,6 +315,8 @@ def test_limits_warn_and_warm_start_goes_on(tmp_path):
     assert loaded.predict(X) == model.predict(X)
     assert loaded.hidden(X) == model.hidden(X)
     assert loaded.score(X, Y) == model.score(X, Y)
+    alone = np.eye(len(Y))[1]
+    assert loaded.score(X, Y, sample_weight=alone) == model.score(X[1:2], Y[1:2])
     assert loaded.certificate_ == model.certificate_
     np.testing.assert_array_equal(loaded.rounds_.table, model.rounds_.table)
     again = pickle.loads(pickle.dumps(model))

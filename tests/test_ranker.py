@@ -12,6 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -126,6 +128,12 @@ def test_score_is_the_mean_over_queries_with_pairs():
         np.testing.assert_array_equal(model.predict(X), model.decision_function(X))
         np.testing.assert_allclose(model.predict(X), X @ model.coef_)
         assert model.score(X, y, qid=qid) == pytest.approx(metric(model.predict(X)).mean())
+    weight = (qid % 3).astype(float)
+    each = {q: 1 - model._mean_loss(X[qid == q], y[qid == q], model.coef_) for q in set(qid[kept])}
+    wanted = np.average(list(each.values()), weights=[q % 3 for q in each])
+    assert model.score(X, y, qid=qid, sample_weight=weight) == pytest.approx(wanted)
+    with pytest.raises(ValueError, match="have the weight zero"):
+        model.score(X, y, qid=qid, sample_weight=(qid == 103) + 0.0)
     with pytest.raises(ValueError, match=r"All 1 queries .* no loss can be measured"):
         model.score(X[~kept], y[~kept], qid=qid[~kept])
 
@@ -155,6 +163,14 @@ def test_metadata_routing():
         search = GridSearchCV(model, grid, cv=GroupKFold(3), error_score="raise")
         search.fit(X, y, qid=qid, groups=qid)
         assert search.best_estimator_.loss in grid["loss"]
+        pipe = make_pipeline(StandardScaler(), model).fit(X, y, qid=qid)
+        assert pipe.score(X, y, qid=qid) == model.fit(pipe[0].transform(X), y, qid=qid).score(
+            pipe[0].transform(X), y, qid=qid
+        )
+        search = GridSearchCV(
+            pipe, {"ranker__C": [0.1, 1.0]}, cv=GroupKFold(3), error_score="raise"
+        )
+        assert search.fit(X, y, qid=qid, groups=qid).best_score_ > 0.7
 
 
 def test_saving_pickling_warm_start_and_prior(tmp_path):

@@ -9,9 +9,12 @@ from itertools import chain
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import widemargin
 from widemargin import SequenceTagger
@@ -115,6 +118,22 @@ def test_embeddings_beside_names():
     assert model.certificate_.primal < alone.certificate_.primal
     assert len(model.predict(pairs)) == 30
     assert any("column" in r.feature for r in model.explain(pairs[0], n=50)[0].reasons)
+
+
+def test_embeddings_beside_csr_rows_are_the_wider_matrix():
+    X, y = sentences(30)
+    rng = np.random.default_rng(0)
+    arrays = as_arrays(X)
+    numbers = [rng.standard_normal((len(x), 3)) for x in arrays]
+    pairs = [(sp.csr_matrix(x), e) for x, e in zip(arrays, numbers, strict=True)]
+    wide = [np.hstack(both) for both in zip(arrays, numbers, strict=True)]
+    model = SequenceTagger(random_state=0).fit(pairs, y)
+    again = SequenceTagger(random_state=0).fit(wide, y)
+    np.testing.assert_allclose(model.coef_, again.coef_)
+    assert model.predict(pairs) == again.predict(wide)
+    pairs[2] = pairs[2][0], pairs[2][1][:-1]
+    with pytest.raises(ValueError, match=r"sequence 2 is a pair of matrices of \d and \d rows"):
+        model.predict(pairs)
 
 
 def test_transition_features_separate_what_single_ones_cannot():
@@ -283,6 +302,22 @@ def test_clone_pickle_and_grid_search():
     assert cross_val_score(model, X, y, cv=3).shape == (3,)
 
 
+def test_pipelines_with_routed_metadata():
+    X, y = sentences()
+    with config_context(enable_metadata_routing=True):
+        tagger = SequenceTagger(random_state=0).set_score_request(sample_weight=True)
+        pipe = make_pipeline(FunctionTransformer(as_dicts), tagger).fit(X, y)
+        weights = np.arange(len(y)) % 3
+        lengths = np.array([len(labels) for labels in y])
+        right = [
+            sum(one == two for one, two in zip(*pair, strict=True))
+            for pair in zip(pipe.predict(X), y, strict=True)
+        ]
+        wanted = weights @ right / (weights @ lengths)
+        assert pipe.score(X, y, sample_weight=weights) == pytest.approx(wanted)
+        assert pipe.score(X, y) == pytest.approx(np.sum(right) / lengths.sum())
+
+
 def test_validation_stops_a_fit():
     X, y = sentences(60)
     rule = widemargin.Validation(X[40:], y[40:], patience=2)
@@ -316,7 +351,9 @@ LABELS = [[0, 1], [1]]
         ([], [], "no sequences"),
         ([[["a"], ["b"]], []], [[0, 1], []], "sequence 1 is empty"),
         (TOKENS, [[0, 1], [1, 0]], "sequence 1 has 1 positions in X and 2 labels in y"),
-        (TOKENS, [[0, 0], [0]], "only one label, "),
+        (TOKENS, [[0, 0], [0]], "only one label, 0;"),
+        (TOKENS, [[0, 1], None], r"y\[1\] is None; a list of labels is needed"),
+        (TOKENS, ["ab", "a"], r"y\[0\] is 'ab'; a list of labels is needed"),
         ([[["a"], {"b": 1}], [["b"]]], LABELS, "sequence 0, position 1: the token is"),
         ([[["a"], "b"], [["b"]]], LABELS, "sequence 0, position 1: the token is 'b'"),
         ([[[1], [2]], [[3]]], LABELS, "a feature is 1; names of features are strings"),

@@ -4,6 +4,10 @@
 of the random numbers, the position in the stream, and what must not change between two runs: the
 parameters and the identity of the stream. Where a learner keeps more on disk (`OutOfCore`), its
 files are in the same folder, and it takes care that they can be set back to the checkpoint.
+
+**Removal.** A folder with a state can be resumed, one without begins anew. So the state goes first
+and for good: whoever is killed while removing leaves either a whole checkpoint or none, never a
+state whose other files are gone.
 """
 
 from __future__ import annotations
@@ -18,13 +22,14 @@ import numpy as np
 
 from .history import History
 from .persistence import stored_parameter
+from .replacing import sync_folder
 from .run import Certificate
 from .streams.fingerprint import Fingerprint
 from .tensorfile import read_arrays, write_arrays
 
 FILE = "state.safetensors"
 #: All that a run writes into its folder; nothing else is ever removed from it.
-OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*|.*\.widemargin-.*")
+OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 
 
 class CheckpointError(ValueError):
@@ -101,6 +106,7 @@ class Checkpoint:
             "columns": self.estimator._columns,
             "certificate": None if certificate is None else vars(certificate),
             "reason": self.reason,
+            "total_cost": run.total_cost,
         }
         write_arrays(self.path, arrays, header)
 
@@ -119,9 +125,7 @@ class Checkpoint:
         self.check_same(header, arrays)
         run, estimator = self.run, self.estimator
         first = next(iter(self.stream.chunks()))
-        oracle = estimator._oracle_of(first)
-        run.geometry = run.make_geometry(oracle.n_features)
-        run.learner = run.solver.learner(oracle, run.geometry, run.rng)
+        run.begin(estimator._oracle_of(first))
         run.rng.bit_generator.state = header["rng"]
         run.learner.restore({k[8:]: v for k, v in arrays.items() if k.startswith("learner.")})
         estimator._columns = header["columns"]
@@ -129,7 +133,7 @@ class Checkpoint:
         run.history = History(history)
         run.rows, run.passes = header["rows"], header["passes"]
         run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
-        run.seconds = header["seconds"]
+        run.seconds, run.total_cost = header["seconds"], header["total_cost"]
         run.fingerprint = Fingerprint(*header["fingerprint"])
         if header["certificate"] is not None:
             run.certificate = Certificate(**header["certificate"])
@@ -161,13 +165,17 @@ class Checkpoint:
     def remove(self) -> None:
         """The files of the run, and the folder if it is empty then."""
         if self.folder is not None:
-            remove_files(self.folder)
+            remove_checkpoint(self.folder)
 
 
-def remove_files(folder: Path) -> None:
-    """Remove a checkpoint; files of others, and the folder that holds them, stay."""
+def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
+    """Remove a checkpoint, its state first; files of others, and the folder of them, stay."""
+    folder = Path(folder)
     if not folder.is_dir():
         return
+    if (folder / FILE).exists():
+        (folder / FILE).unlink()
+        sync_folder(os.fspath(folder))
     for file in folder.iterdir():
         if OWN.fullmatch(file.name) and not file.is_dir():
             file.unlink()

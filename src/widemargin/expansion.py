@@ -185,19 +185,43 @@ def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:
 
 
 def scores(support: Support, coefficients: np.ndarray, X) -> np.ndarray:
-    """f(x) of rows of X, (n, outputs), in blocks of bounded memory; counts evaluations."""
+    """f of the rows of X without offsets, (n, outputs), in blocks of bounded memory."""
     n = X.shape[0]
     found = np.zeros((n, coefficients.shape[1]))
     used = np.flatnonzero(np.any(coefficients != 0, axis=1))
     if not used.size:
         return found
-    patterns = support.patterns[used]
+    patterns = support.patterns[used] if used.size < support.n_slots else support.patterns
     weights = coefficients[used].astype(support.dtype)
     step = max(1, PREDICTED // used.size)
     for start in range(0, n, step):
         part = support.patterns_of(X[start : start + step])
         found[start : start + step] = support.between(part, patterns) @ weights
     return found
+
+
+class Machine(NamedTuple):
+    """f(x): patterns, coefficients (n_slots, outputs) and offsets (outputs,)."""
+
+    support: Support
+    coefficients: np.ndarray
+    offsets: np.ndarray
+
+    def scores(self, X) -> np.ndarray:
+        """f of the rows of X, (n, outputs)."""
+        return scores(self.support, self.coefficients, X) + self.offsets
+
+    @property
+    def used(self) -> np.ndarray:
+        """The slots with a coefficient that is not zero."""
+        return np.flatnonzero(np.any(self.coefficients != 0, axis=1))
+
+    def compacted(self) -> Machine:
+        """A copy without free slots."""
+        used, old = self.used, self.support
+        support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
+        support.store(np.arange(used.size), old.patterns[used])
+        return Machine(support, self.coefficients[used].copy(), self.offsets.copy())
 
 
 # ------------------------------------------------------------ blocks of examples
@@ -322,6 +346,12 @@ class Gram:
         self.kept.values[row, :n] = self.support.rows(self.support.patterns[slot : slot + 1])[0]
         return row
 
+    def fetch_rows(self, slots: np.ndarray) -> None:
+        """Compute the rows of some slots that are not kept, together; at most half of all rows."""
+        values = self.support.rows(self.support.patterns[slots])
+        for slot, row in zip(slots.tolist(), values, strict=True):
+            self.kept.values[claim(self.kept, slot, -1), : row.size] = row
+
 
 @kernel
 def squeeze_rows(buffer, kept, width):
@@ -336,12 +366,16 @@ def squeeze_rows(buffer, kept, width):
 @kernel
 def spread_rows(buffer, n, width, wider):
     """The first n rows of `width` to rows of `wider`; new places are zero."""
+    held = np.empty(width, buffer.dtype)  # source and target may overlap: vector code needs a copy
     for back in range(n):
-        row = n - 1 - back
-        for k in range(width - 1, -1, -1):
-            buffer[row * wider + k] = buffer[row * width + k]
-        for k in range(width, wider):
-            buffer[row * wider + k] = 0.0
+        row = np.uint64(n - 1 - back)
+        begin, target = row * np.uint64(width), row * np.uint64(wider)
+        for k in range(np.uint64(width)):
+            held[k] = buffer[begin + k]
+        for k in range(np.uint64(width)):
+            buffer[target + k] = held[k]
+        for k in range(np.uint64(width), np.uint64(wider)):
+            buffer[target + k] = 0.0
 
 
 @kernel

@@ -49,6 +49,10 @@ class History:
         for name, column in self._rows.items():
             column.append(float(numbers.get(name, np.nan)))
 
+    def add_column(self, name: str) -> None:
+        """A further column; NaN in the rows there are."""
+        self._rows.setdefault(name, [float("nan")] * len(self))
+
     def __getitem__(self, name: str) -> np.ndarray:
         return np.array(self._rows[name])
 

@@ -29,8 +29,6 @@ from .rows import as_rows
 
 #: Sparse rows of up to so many columns are stored dense: BLAS is quicker than sparse products.
 DENSE_COLUMNS = 2048
-#: Columns of a block that an elementwise function handles at a time, to stay in the cache.
-STRIP = 4096
 
 
 @dataclass(frozen=True)
@@ -120,16 +118,10 @@ class RBF:
     gamma: float = 1.0
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
-        # -gamma |a - b|^2 = 2 gamma <a, b> - gamma |a|^2 - gamma |b|^2, strip by strip
+        # -gamma |a - b|^2 = 2 gamma <a, b> - gamma |a|^2 - gamma |b|^2
         found, gamma = products(A, B), A.squares.dtype.type(self.gamma)
-        left, right = gamma * A.squares[:, None], gamma * B.squares
-        for start in range(0, found.shape[1], STRIP):
-            strip = found[:, start : start + STRIP]
-            strip *= 2 * gamma
-            strip -= left
-            strip -= right[start : start + STRIP]
-            np.minimum(strip, 0, out=strip)  # rounding may make a distance negative
-            np.exp(strip, out=strip)
+        exponents(found, 2 * gamma, gamma * A.squares, gamma * B.squares)
+        np.exp(found, out=found)
         return found
 
     def diagonal(self, A: Patterns) -> np.ndarray:
@@ -322,6 +314,16 @@ def gamma_value(gamma: Any, X) -> float:
     if not is_number or isinstance(gamma, bool) or not 0 < gamma < np.inf:
         raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
     return float(gamma)
+
+
+@compiled
+def exponents(found, scale, left, right):
+    """min(scale found - left - right, 0): rounding may make a distance negative. One pass."""
+    for i in range(found.shape[0]):
+        row, own = found[i], left[i]
+        for j in range(np.uint64(row.size)):
+            value = scale * row[j] - own - right[j]
+            row[j] = value if value < 0 else row.dtype.type(0)
 
 
 # ------------------------------------------------------------ sums over coordinates

@@ -3,7 +3,8 @@
 A file holds the fitted arrays and the constructor's parameters. What cannot be written as numbers,
 strings, lists and dicts is kept by what it amounts to: a loss object as its matrix, a solver as its
 name and fields. Code is not kept: a stop rule becomes None, a solver of the caller's own "auto",
-and the problem of a `StructuredSVM` must be given again.
+and the problem of a `StructuredSVM` or the kernel function of an `SVMClassifier` must be given
+again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from .kernels import NAMES as KERNELS
+from .kernels import make_kernel
 from .losses import Taxonomy
 from .tensorfile import ModelFileError, read_arrays, write_arrays
 
@@ -23,6 +26,7 @@ KNOWN = (
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
+    "NoveltyDetector",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
@@ -34,6 +38,8 @@ KNOWN = (
 WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
+#: Of a kernel machine, besides its patterns.
+MACHINE = ("dual_objective_", "square_norm_", "margin_cost_", "offset_")
 SEEN = ("n_features_in_", "feature_names_in_")
 #: Parameters that are lists of labels, names or pairs of them.
 LISTS = ("constraints", "transition_features")
@@ -51,6 +57,10 @@ class Saving:
 
     def _restored(self) -> None:
         """After loading: make what a file does not hold."""
+
+    def _machine_arrays(self) -> dict[str, np.ndarray] | None:
+        """Patterns and coefficients of a kernel machine; None for other models."""
+        return None
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to `path`, whole or not at all.
@@ -72,7 +82,9 @@ def save(model: Any, path: str | Path) -> None:
     check_is_fitted(model)
     arrays: dict[str, np.ndarray] = {}
     attributes: dict[str, Any] = {}
-    for name in FITTED + model._saved:
+    machine = model._machine_arrays()
+    usual = FITTED if machine is None else FITTED + MACHINE
+    for name in usual + model._saved:
         value = getattr(model, name, None)
         if value is not None and name not in model._derived:
             attributes[name] = stored(value, name, arrays)
@@ -96,6 +108,9 @@ def save(model: Any, path: str | Path) -> None:
         "solver": stored_parameter("solver", model.solver_, arrays),
         "stopped_by": model.stopped_by_,
     }
+    if machine is not None:
+        header["kernel"] = stored_parameter("kernel", model.kernel_, arrays)
+        arrays |= {f"machine.{name}": array for name, array in machine.items()}
     if getattr(model, "fingerprint_", None) is not None:
         header["fingerprint"] = [model.fingerprint_.count, model.fingerprint_.total]
     if getattr(model, "training_", None) is not None:  # what the command line notes, as JSON
@@ -103,7 +118,7 @@ def save(model: Any, path: str | Path) -> None:
     write_arrays(path, arrays, header)
 
 
-def load(path: str | Path, *, problem: Any = None) -> Any:
+def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
     """Read a model that `save` wrote. No code in the file is ever run.
 
     Parameters
@@ -111,6 +126,8 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
     path : str or Path
     problem : Problem, optional
         For a `StructuredSVM` or `LatentStructuredSVM`: the problem it was trained for.
+    kernel : callable, optional
+        For a model whose kernel is a function: that function.
 
     Raises
     ------
@@ -139,18 +156,27 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
             f"{path}: a {name}'s problem is code and is not in the file; "
             "pass it: load(path, problem=...)."
         )
+    if "kernel" in header and header["kernel"] is None and kernel is None:
+        raise ValueError(
+            f"{path}: the kernel of this model is a function, which is code and is not in the "
+            "file; pass it: load(path, kernel=...)."
+        )
     try:
         kind = getattr(import_module("widemargin.estimators"), name)
         params = {k: restored(v, arrays) for k, v in header["params"].items()}
         if name in WITH_PROBLEM:
             params["problem"] = problem
+        if "kernel" in header and header["kernel"] is None:
+            params["kernel"] = kernel
         model = kind(**params)
         for attribute, value in header["attributes"].items():
-            if attribute not in FITTED + kind._saved + SEEN + LEARNT[:2]:
+            if attribute not in FITTED + MACHINE + kind._saved + SEEN + LEARNT[:2]:
                 raise KeyError(f"unknown attribute {attribute}")
             setattr(model, attribute, restored(value, arrays))
         model._restored()
-        size = model.coef_.size
+        if "kernel" in header:
+            own = {k[8:]: v for k, v in arrays.items() if k.startswith("machine.")}
+            model._set_machine(make_kernel(restored(header["kernel"], arrays) or kernel), own)
         columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
         model.history_ = History(columns)
         certificate = header["certificate"]
@@ -164,6 +190,7 @@ def load(path: str | Path, *, problem: Any = None) -> Any:
             model.training_ = header["training"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
+    size = getattr(model, "coef_", np.empty(0)).size
     if name in WITH_PROBLEM and size != getattr(problem, "n_features", None):
         found = getattr(problem, "n_features", "no n_features")
         raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
@@ -195,6 +222,11 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
             k: [[plain(a, name), plain(b, name)] for a, b in v.items()] for k, v in trees.items()
         }
         return {"taxonomy": pairs, "normalize": bool(value.normalize)}
+    if type(value) in KERNELS.values():
+        fields = {f.name: plain(getattr(value, f.name), name) for f in dataclasses.fields(value)}
+        return {"kernel": type(value).__name__, "fields": fields}
+    if name == "kernel" and not isinstance(value, str):  # code
+        return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if type(value) not in known_solvers().values():
             return "auto"  # a solver of the caller's own is code
@@ -260,6 +292,9 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "taxonomy" in value:
         trees = {key: dict(pairs) for key, pairs in value["taxonomy"].items()}
         return Taxonomy(trees["parents"], trees["weights"], value["normalize"])
+    if "kernel" in value:
+        known = {kind.__name__: kind for kind in KERNELS.values()}
+        return known[value["kernel"]](**value["fields"])
     solver = known_solvers().get(value["solver"])
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")

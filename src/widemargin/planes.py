@@ -61,8 +61,8 @@ class DualState(NamedTuple):
     still: np.ndarray  # (n,) visits in a row that changed nothing
     rounds: np.ndarray  # (1,) transfers per visit at most
     gained: np.ndarray  # (1,) what transfers added to the dual objective, at least
-    mean: np.ndarray  # (d,) mean of the weights after the last sweeps; empty where it is not kept
-    sweeps: np.ndarray  # (1,) sweeps that it is made of
+    mean: np.ndarray  # (d,) mean of the weights in the last sweeps; empty where it is not kept
+    sweeps: np.ndarray  # (1,) how often weights were put into it
 
 
 def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Planes:
@@ -297,9 +297,10 @@ def compact(planes, patience):
         if planes.idle[p] > patience:
             continue
         begin, end, at = planes.start[p], planes.start[p + 1], planes.start[kept]
-        for k in range(end - begin):
-            planes.index[at + k] = planes.index[begin + k]
-            planes.value[at + k] = planes.value[begin + k]
+        if at < begin:  # before the first gap nothing moves, and nothing is touched
+            for k in range(end - begin):
+                planes.index[at + k] = planes.index[begin + k]
+                planes.value[at + k] = planes.value[begin + k]
         following = planes.start[kept] + end - begin
         for column in (planes.loss, planes.norm, planes.alpha, planes.gradient):
             column[kept] = column[p]

@@ -17,6 +17,9 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
+#: Names of the hidden files that this process is writing.
+OPEN: set[str] = set()
+
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -41,6 +44,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     folder, name = os.path.split(path)
     remove_orphans(folder, name)
     part = os.path.join(folder, f"{mark(name)}{os.getpid()}-{secrets.token_hex(4)}.part")
+    OPEN.add(os.path.basename(part))
     # Not `tempfile`: its files are private, ours get the usual permissions.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(part, flags, 0o666)
@@ -56,6 +60,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
         raise
+    finally:
+        OPEN.discard(os.path.basename(part))
     sync_folder(folder)
 
 
@@ -71,12 +77,17 @@ def remove_orphans(folder: str, name: str) -> None:
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
             found = pattern.fullmatch(entry)
-            if found and not is_alive(int(found[1])):
+            if found and entry not in OPEN and not is_other(int(found[1])):
                 os.unlink(os.path.join(folder, entry))
 
 
-def is_alive(process: int) -> bool:
-    """Whether there is such a process (a system that cannot tell says yes)."""
+def is_other(process: int) -> bool:
+    """Whether there is another process of this number (a system that cannot tell says yes).
+
+    A dead process may have had our own number: in a container it is often the same at each start.
+    """
+    if process == os.getpid():
+        return False
     if os.name != "posix":
         return True
     try:

@@ -25,8 +25,10 @@ import numpy as np
 from .geometry import Geometry
 from .history import COLUMNS, History
 from .layouts import BoxRows, ClassRows
+from .rows import as_rows
 from .run import Certificate, relative_gap
 from .sequences import Sequences
+from .solvers.kernel_learner import Part
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
@@ -53,6 +55,7 @@ class StreamProgress:
     cache_bytes: int
     memory: int
     n_rows: int | None  # examples in a pass, once known
+    measured: dict[str, float] | None = None  # what only some learners tell
 
 
 def memory_in_use() -> int:
@@ -114,12 +117,18 @@ class StreamRun:
         self.passes = 0  # whole passes
         self.n_rows: int | None = None  # examples in a pass, once known
         self.n_calls = 0  # visits of passes at fixed weights
+        self.total_cost = 0.0  # sum of C_i over a pass, where the learner asks for it
         self.seconds = 0.0  # of earlier calls
         self.certificate: Certificate | None = None
         self.on_progress: Callable[[StreamProgress], Any] | None = None
         self.stopped = False
+        self.is_open_ended = False  # passes go on until the gap is small
         self._began: float | None = None
         self._recorded, self._pause = -np.inf, PAUSE
+
+    def checks_gap(self, passes: int | None) -> bool:
+        """Whether the gap is proven after each of several passes, to stop when it is small."""
+        return True
 
     # -------------------------------------------------------------- time and books
 
@@ -142,8 +151,8 @@ class StreamRun:
     def scale(self) -> float:
         return max(1.0, float(self.rows))
 
-    def cache_certificate(self) -> Certificate:
-        """Bounds of the problem of the kept examples."""
+    def cache_certificate(self) -> Certificate | None:
+        """Bounds of the problem of the kept examples, where there are any."""
         self.learner.settle_primal()
         primal, dual = self.learner.cached_primal, self.learner.dual
         return Certificate(primal, dual, max(0.0, relative_gap(primal, dual, 1.0)), "cache")
@@ -154,7 +163,7 @@ class StreamRun:
         if not force and now - self._recorded < self._pause:
             return
         self._recorded = now
-        known = self.certificate if self.certificate is not None else self.cache_certificate()
+        known = self.certificate or self.cache_certificate() or self.unproven()
         seen = self.rows / self.n_rows if self.n_rows else float(self.rows > 0)
         progress = StreamProgress(
             phase,
@@ -170,6 +179,7 @@ class StreamRun:
             self.learner.n_bytes,
             memory_in_use(),
             self.n_rows,
+            self.measured(),
         )
         self.history.append(
             seconds=now,
@@ -184,6 +194,7 @@ class StreamRun:
             kept=progress.kept,
             cache_bytes=progress.cache_bytes,
             memory=progress.memory,
+            **(progress.measured or {}),
         )
         if len(self.history) > MOST_RECORDS:
             self.history.thin()
@@ -191,14 +202,26 @@ class StreamRun:
         if self.on_progress is not None:
             self.on_progress(progress)
 
+    def unproven(self) -> Certificate:
+        """What is known where no bound of the objective is: at most the dual."""
+        return Certificate(np.nan, self.learner.dual, np.nan, "cache")
+
+    def measured(self) -> dict[str, float]:
+        """Further columns of the history."""
+        return {}
+
     # -------------------------------------------------------------- learning
+
+    def begin(self, oracle) -> None:
+        """Make the learner; `oracle` shows the first part of the data."""
+        self.geometry = self.make_geometry(oracle.n_features)
+        self.learner = self.solver.learner(oracle, self.geometry, self.rng)
 
     def absorb(self, chunk: Chunk, is_new: bool = False) -> None:
         """Learn from a chunk; `is_new` if these examples are no part of an earlier pass."""
         oracle = self.encode(chunk)
         if self.learner is None:
-            self.geometry = self.make_geometry(oracle.n_features)
-            self.learner = self.solver.learner(oracle, self.geometry, self.rng)
+            self.begin(oracle)
         if self.passes == 0 or is_new:
             add_examples(self.fingerprint, oracle)
         self.certificate = None
@@ -215,11 +238,15 @@ class StreamRun:
         """The stream is at its end."""
         if self.learner is None:
             raise ValueError("The stream has no examples.")
-        self.learner.end_pass(self.tol)
+        self.finish_pass()
         self.n_rows = self.rows
         self.passes += 1
         self.rows = 0
         self.record(force=True)
+
+    def finish_pass(self) -> None:
+        """The learner makes the most of what it keeps."""
+        self.learner.end_pass(self.tol)
 
     def verify(self, stream: Stream, look_up: Callable[[], None] = lambda: None) -> Certificate:
         """One pass at fixed weights over the data learnt from: a true certificate.
@@ -237,7 +264,11 @@ class StreamRun:
 
 def certified(geometry: Geometry, w: np.ndarray, hinges: float, dual: float) -> Certificate:
     """The certificate of weights with a known sum of hinges over all data."""
-    primal = geometry.value(w) + hinges
+    return certificate_of(geometry.value(w) + hinges, dual)
+
+
+def certificate_of(primal: float, dual: float) -> Certificate:
+    """Bounds over all data; crossed ones are an error."""
     gap = relative_gap(primal, dual, 1.0)
     if gap < -1e-6:
         raise ArithmeticError(
@@ -268,10 +299,17 @@ def add_examples(fingerprint: Fingerprint, oracle) -> None:
     data = getattr(oracle, "data", None)
     if isinstance(data, BoxRows | ClassRows):
         fingerprint.add_rows(data.rows, data[1], oracle.weights)
+    elif isinstance(oracle, Part):
+        add_part(fingerprint, oracle.X, oracle.Y, oracle.weights)
     elif isinstance(oracle.X, Sequences):
         fingerprint.add_sequences(oracle.X, oracle.Y, oracle.weights)
     else:
         fingerprint.add_objects(oracle.X, oracle.Y, getattr(oracle, "weights", None))
+
+
+def add_part(fingerprint: Fingerprint, X, Y: np.ndarray, weights: np.ndarray) -> None:
+    """Rows of numbers."""
+    fingerprint.add_rows(as_rows(X), Y, weights)
 
 
 def check_same(trained: Fingerprint, found: Fingerprint, name: str) -> None:

@@ -18,7 +18,13 @@ SOLVERS = (
     "one_slack",
     "n_slack",
     "block_frank_wolfe",
+    "lasvm",
+    "larank",
+    "sonline",
+    "svmd",
+    "norma",
 )
+KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")
 DATA = "files, a folder of files, or - for standard input"
 
@@ -111,7 +117,7 @@ def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
 
 def add_train(commands: Any) -> None:
     parser = new_command(commands, "train", "learn a model from data", "train:train")
-    parser.add_argument("task", choices=("classify", "regress", "tag", "rank"))
+    parser.add_argument("task", choices=("classify", "regress", "tag", "rank", "novelty"))
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="the file to write")
     group = parser.add_argument_group("model")
@@ -125,11 +131,14 @@ def add_train(commands: Any) -> None:
     group.add_argument("--classes", metavar="a,b,c", help="all classes (a pipe may need it)")
     group.add_argument("--class-weight", metavar="a=2,b=1", help="factors of C by class")
     group.add_argument("--epsilon", type=number(float, 0), help="errors that cost nothing: regress")
-    group.add_argument("--no-intercept", action="store_true")
+    constant = "default: yes for linear models, no for kernel machines"
+    both = argparse.BooleanOptionalAction
+    group.add_argument("--intercept", action=both, help=constant)
     group.add_argument("--intercept-scaling", type=number(float, 0, True), default=1.0, metavar="S")
     columns = "number of features; a larger index is an error"
     group.add_argument("--features", type=number(int, 1), metavar="N", help=columns)
     group.add_argument("--feature-names", metavar="FILE", help="one name a line")
+    add_kernel(parser)
     group = parser.add_argument_group("tagging")
     cells = "file of CRF++ templates: which cells make features (default: a window of two)"
     group.add_argument("--template", metavar="FILE", help=cells)
@@ -160,6 +169,26 @@ def add_train(commands: Any) -> None:
     group.add_argument("--report", nargs="?", const="", metavar="PATH", help=page)
     add_reading(parser)
     add_output(parser)
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    """Kernel machines."""
+    group = parser.add_argument_group("kernel machines: classify, regress, novelty")
+    shape = "learnt online, by default in one pass (default: linear; rbf for novelty)"
+    group.add_argument("--kernel", choices=KERNELS, help=shape)
+    width = 'a number, "scale" or "auto", as in scikit-learn (default: scale)'
+    group.add_argument("--gamma", type=gamma, metavar="G", help=width)
+    group.add_argument("--degree", type=number(int, 1), metavar="N", help="of poly (default 3)")
+    group.add_argument("--coef0", type=float, metavar="X", help="of poly (default 0)")
+    pairs = "kernel between classes: a JSON map of child to parent, or a JSON or CSV matrix"
+    group.add_argument("--output-kernel", metavar="FILE", help=pairs)
+    share = "share of the examples that may count as novel (default 0.1)"
+    group.add_argument("--nu", type=number(float, 0, True, 1), metavar="S", help=share)
+
+
+def gamma(text: str) -> float | str:
+    """A positive number, or a word."""
+    return text if text in ("scale", "auto") else number(float, 0, True)(text)
 
 
 def add_applied(commands: Any, name: str, text: str, run: str) -> argparse.ArgumentParser:

@@ -24,6 +24,9 @@ from .words import (
     stop_words,
 )
 
+KERNEL_ONLY = ("kernel", "gamma", "degree", "coef0", "output_kernel", "precision")
+LINEAR_ONLY = ("intercept_scaling", "rescaling", "tol", "max_passes")
+
 
 def info(args: Any) -> int:
     """The command."""
@@ -48,7 +51,9 @@ def described(model: Any, top: int) -> dict[str, Any]:
         "stopped_by": model.stopped_by_,
         "classes": np.asarray(getattr(model, "classes_", ())).tolist(),
         "features": int(model.n_features_in_),
-        "nonzero_weights": int(np.count_nonzero(model.coef_)),
+        "nonzero_weights": None if is_kernel(model) else int(np.count_nonzero(model.coef_)),
+        "support_patterns": model.n_support_ if is_kernel(model) else None,
+        "kernel_evaluations": count_of(history, "kernel_evaluations"),
         "examples": getattr(model, "n_examples_seen_", None),
         "progressive_loss": getattr(model, "progressive_loss_", None),
         "passes": history.last("passes"),
@@ -59,6 +64,24 @@ def described(model: Any, top: int) -> dict[str, Any]:
     }
 
 
+def is_kernel(model: Any) -> bool:
+    """Whether a model is a kernel machine."""
+    return bool(getattr(model, "is_kernel_machine", False))
+
+
+def hidden_parameters(model: Any) -> tuple[str, ...]:
+    """Parameters that are not shown: they mean nothing to the model."""
+    if not is_kernel(model):
+        return KERNEL_ONLY
+    unused = () if model.kernel in ("poly", "polynomial") else ("degree", "coef0")
+    return (*LINEAR_ONLY, *unused)
+
+
+def count_of(history: Any, name: str) -> int | None:
+    """The newest number of a column that only some histories have."""
+    return int(history.last(name)) if name in history else None
+
+
 def parameters(model: Any) -> dict[str, Any]:
     """Constructor parameters as texts and numbers, without those that are not set."""
     found = {}
@@ -67,8 +90,10 @@ def parameters(model: Any) -> dict[str, Any]:
             value = value if isinstance(value, str) else solver_words(value)
         elif name == "loss" and not isinstance(value, str):
             value = f"costs of {len(model.classes_)} x {len(model.classes_)} classes"
-        elif name == "prior" and value is not None:
-            value = "given"
+        elif name in hidden_parameters(model):
+            continue
+        elif name in ("output_kernel", "prior") and value is not None:
+            value = value if isinstance(value, str) else "given"
         elif isinstance(value, np.ndarray):
             value = f"array of shape {value.shape}"
         if value is not None and value is not False:
@@ -90,6 +115,8 @@ def feature_name(model: Any, column: int) -> str:
 def largest_weights(model: Any, top: int) -> list[dict[str, Any]]:
     """For each output the weights that are largest in size."""
     task = task_of(model)
+    if is_kernel(model):
+        return []
     if task == "tag":
         from .tag_info import label_weights
 
@@ -126,7 +153,7 @@ def info_text(model: Any, top: int) -> str:
         ["task", f"{about['task']} ({type(model).__name__})"],
         ["solver", about["solver"]],
         ["parameters", settings],
-        ["features", f"{about['features']:,}, {about['nonzero_weights']:,} weights not zero"],
+        ["features", f"{about['features']:,}{size_words(about)}"],
     ]
     if classes:
         rows.insert(1, ["classes", f"{len(classes)}: {', '.join(classes[:20])}{more}"])
@@ -141,6 +168,14 @@ def info_text(model: Any, top: int) -> str:
             table.append(["intercept", f"{output['intercept']:+.6g}"])
         lines.append(aligned(table or [["none", ""]]))
     return "\n".join(lines)
+
+
+def size_words(about: dict[str, Any]) -> str:
+    """How large a model is."""
+    if about["support_patterns"] is None:
+        return f", {about['nonzero_weights']:,} weights not zero"
+    count = about["kernel_evaluations"] or 0
+    return f"; {about['support_patterns']:,} support patterns, {count:,} kernel values computed"
 
 
 def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:

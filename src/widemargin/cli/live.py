@@ -151,6 +151,9 @@ def pace(numbers: dict[str, Any]) -> list[str]:
 
 def bounds(numbers: dict[str, Any]) -> list[str]:
     """Objective, lower bound, gap and over what."""
+    if numbers["primal"] != numbers["primal"]:  # NaN: nothing is known of the objective yet
+        known = numbers["dual"] == numbers["dual"]
+        return [f"dual {numbers['dual']:.6g}"] if known else ["no objective"]
     return [
         f"primal {numbers['primal']:.6g}",
         f"dual {numbers['dual']:.6g}",
@@ -164,6 +167,8 @@ def stock(numbers: dict[str, Any]) -> list[str]:
     if "kept" in numbers:
         words.insert(0, f"kept {numbers['kept']:,} ({size(numbers['cache_bytes'])})")
         words.append(f"progressive loss {numbers['progressive_loss']:.4g}")
+    for name, value in (numbers.get("measured") or {}).items():
+        words.append(f"{name.replace('_', ' ')} {value:.6g}")
     return words
 
 

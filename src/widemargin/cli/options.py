@@ -6,29 +6,36 @@ import contextlib
 import csv
 import json
 import os
-import re
 from typing import Any
 
 import numpy as np
 
-from .. import Ranker, SequenceTagger, SVMClassifier, SVMRegressor
+from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegressor
+from ..checkpoint import OWN
 from ..losses import Taxonomy
 from ..streams.opening import SEQUENCES
 from .errors import CommandError, UsageError
 from .reading import check_output, whole_numbers
 
 STREAMING = ("streaming_dual", "out_of_core")
+KERNEL_SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma")
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
-ROWS = ("classify", "regress", "rank")
+ROWS = ("classify", "regress", "rank", "novelty")
 #: Options of some tasks only.
 TASKS_OF = {
     "classes": ("classify", "tag"),
     "class_weight": ("classify",),
     "epsilon": ("regress",),
     "loss": ("classify", "tag", "rank"),
-    "no_intercept": ("classify", "regress"),
+    "intercept": ("classify", "regress"),
+    "kernel": ("classify", "regress", "novelty"),
+    "gamma": ("classify", "regress", "novelty"),
+    "degree": ("classify", "regress", "novelty"),
+    "coef0": ("classify", "regress", "novelty"),
+    "output_kernel": ("classify",),
+    "nu": ("novelty",),
     "intercept_scaling": ("classify", "regress"),
     "template": ("tag",),
     "constraints": ("tag",),
@@ -41,8 +48,6 @@ TASKS_OF = {
     "skip_bad_lines": ROWS,
     "bad_lines": ROWS,
 }
-#: What may be in a folder of checkpoints; nothing else is ever removed.
-CHECKPOINT_FILE = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 
 
 def check_paths(args: Any) -> None:
@@ -50,6 +55,7 @@ def check_paths(args: Any) -> None:
     check_task(args)
     loss = None if args.loss == LOSSES.get(args.task) else args.loss
     used = [*args.data, *(args.validation or ()), args.feature_names, args.template, loss]
+    used.append(args.output_kernel)
     check_output(args.output, inputs=used)
     used.append(args.output)
     if args.report is not None:
@@ -60,7 +66,7 @@ def check_paths(args: Any) -> None:
         check_output(args.bad_lines, "file for bad lines", used)
     if args.resume and not args.checkpoint:
         raise UsageError("--resume needs --checkpoint PATH, the folder to go on from.")
-    if args.checkpoint and args.solver not in ("auto", *STREAMING):
+    if args.checkpoint and args.solver not in ("auto", *STREAMING, *KERNEL_SOLVERS):
         raise UsageError(
             f"--solver {args.solver} keeps everything in memory and makes no checkpoints; use "
             "streaming_dual or out_of_core."
@@ -72,12 +78,13 @@ def check_paths(args: Any) -> None:
 def check_task(args: Any) -> None:
     """Options that mean nothing to the task are refused; its loss gets its default."""
     for name, tasks in TASKS_OF.items():
-        is_given = getattr(args, name) not in (None, False)
+        is_given = getattr(args, name) is not None and getattr(args, name) is not False
         if name == "intercept_scaling":
             is_given = args.intercept_scaling != 1.0
         if is_given and args.task not in tasks:
             words = " and ".join(", ".join(tasks).rsplit(", ", 1))
             raise UsageError(f"--{name.replace('_', '-')} is for train {words}.")
+    check_kernel(args)
     if args.task in LOSSES and args.loss is None:
         args.loss = LOSSES[args.task]
     if args.tol is None:
@@ -97,27 +104,52 @@ def check_task(args: Any) -> None:
         raise UsageError(f"--checkpoint is for rows; train {args.task} makes none.")
 
 
+def is_kernel_machine(args: Any) -> bool:
+    """Whether a kernel machine is asked for."""
+    return args.kernel not in (None, "linear") or args.solver in KERNEL_SOLVERS
+
+
+def check_kernel(args: Any) -> None:
+    """Options of kernels, and solvers that go with them."""
+    if args.task == "novelty":
+        args.kernel = args.kernel or "rbf"
+        if args.solver not in ("auto", "svmd", "norma"):
+            raise UsageError(f"--solver {args.solver} is not for novelty: svmd and norma are.")
+    kernel = args.kernel or "linear"
+    if is_kernel_machine(args) and args.solver not in ("auto", *KERNEL_SOLVERS):
+        known = ", ".join(KERNEL_SOLVERS)
+        raise UsageError(f"--solver {args.solver} learns linear models; --kernel needs {known}.")
+    if args.solver in KERNEL_SOLVERS and args.task not in ("classify", "regress", "novelty"):
+        raise UsageError(f"--solver {args.solver} is for rows, not for train {args.task}.")
+    for name, kernels in {
+        "gamma": ("rbf", "poly", "laplacian", "chi2"),
+        "degree": ("poly",),
+        "coef0": ("poly",),
+    }.items():
+        if getattr(args, name) is not None and kernel not in kernels:
+            raise UsageError(f"--{name} is for --kernel {' and '.join(kernels)}.")
+    if args.output_kernel is not None and not is_kernel_machine(args):
+        raise UsageError("--output-kernel is for kernel machines: add --kernel.")
+    if is_kernel_machine(args) and args.intercept_scaling != 1.0:
+        raise UsageError("--intercept-scaling is for linear models.")
+
+
+def kernel_options(args: Any) -> dict[str, Any]:
+    """Parameters of a kernel machine that are given."""
+    names = ("kernel", "gamma", "degree", "coef0")
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
 def check_checkpoint(folder: str, resume: bool) -> None:
     """A new folder, or one with nothing but a checkpoint in it."""
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CommandError(f"{folder}: the checkpoint is a file, a folder is needed")
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    strange = [name for name in names if not CHECKPOINT_FILE.fullmatch(name)]
+    strange = [name for name in names if not OWN.fullmatch(name)]
     if strange:
         raise CommandError(f"{folder}: {strange[0]!r} in it is not of a checkpoint")
     if names and not resume:
         raise CommandError(f"{folder}: there is a checkpoint in it; go on with --resume")
-
-
-def remove_checkpoint(folder: str | None) -> None:
-    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
-    if folder is None or not os.path.isdir(folder):
-        return
-    for name in os.listdir(folder):
-        if CHECKPOINT_FILE.fullmatch(name):
-            os.unlink(os.path.join(folder, name))
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
 
 
 def new_model(args: Any) -> Any:
@@ -128,13 +160,19 @@ def new_model(args: Any) -> Any:
     if args.task == "tag":
         loss = args.loss if args.loss in SEQUENCE_LOSSES else parse_loss(args.loss)
         return SequenceTagger(loss=loss, constraints=args.constraints, **common)
+    if args.task == "novelty":
+        nu = {} if args.nu is None else {"nu": args.nu}
+        return NoveltyDetector(random_state=args.seed, **nu, **kernel_options(args))
     common |= {
-        "fit_intercept": not args.no_intercept,
+        "fit_intercept": "auto" if args.intercept is None else args.intercept,
         "intercept_scaling": args.intercept_scaling,
+        **kernel_options(args),
     }
     if args.task == "regress":
         return SVMRegressor(epsilon=args.epsilon or 0.0, **common)
     weights = None if args.class_weight is None else parse_weights(args.class_weight)
+    if args.output_kernel is not None:
+        common["output_kernel"] = parse_loss(args.output_kernel, "--output-kernel")
     return SVMClassifier(loss=parse_loss(args.loss), class_weight=weights, **common)
 
 
@@ -178,12 +216,13 @@ def parse_weights(text: str) -> dict[Any, float]:
     return found
 
 
-def parse_loss(text: str) -> Any:
-    """--loss: its name, or the content of a file."""
-    if text == "zero_one":
+def parse_loss(text: str, option: str = "--loss") -> Any:
+    """--loss: its name, or the content of a file; --output-kernel: the content of a file."""
+    if text == "zero_one" and option == "--loss":
         return text
     if not os.path.isfile(text):
-        raise CommandError(f"--loss {text}: neither zero_one nor a file")
+        also = "neither zero_one nor a file" if option == "--loss" else "not a file"
+        raise CommandError(f"{option} {text}: {also}")
     try:
         with open(text, encoding="utf-8", newline="") as file:
             if text.endswith(".csv"):
@@ -194,7 +233,7 @@ def parse_loss(text: str) -> Any:
             return Taxonomy({as_label(child): tree_label(up) for child, up in content.items()})
         return np.array(content, float)
     except (ValueError, TypeError, AttributeError) as error:
-        raise CommandError(f"{text}: not a cost matrix or a map of parents ({error})") from None
+        raise CommandError(f"{text}: not a matrix or a map of parents ({error})") from None
 
 
 def tree_label(parent: Any) -> Any:

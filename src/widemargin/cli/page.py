@@ -52,6 +52,7 @@ class Story:
     about: dict[str, Any]  # the rest of the facts
     notes: dict[str, Any]
     unit: str = "examples"
+    uncertified: str | None = None  # why there is no certificate
 
 
 def report(args: Any) -> int:
@@ -96,6 +97,7 @@ def story_of_model(model: Any, name: str) -> Story:
         facts,
         about["training"],
         EXAMPLES.get(about["task"], "examples"),
+        getattr(model, "uncertified_", None),
     )
 
 
@@ -157,11 +159,14 @@ def parameter_text(value: Any) -> str:
 
 def write_page(story: Story, path: str) -> None:
     """Everything, from top to bottom."""
-    page = Report(story.title, certificate_words(story.certificate))
+    page = Report(story.title, certificate_words(story.certificate, story.uncertified))
     add_tiles(page, story)
-    if story.certificate is not None:
-        add_convergence(page, story)
-    add_stream(page, story)
+    if "kernel_evaluations" in story.history:
+        add_kernel(page, story)
+    else:
+        if story.certificate is not None:
+            add_convergence(page, story)
+        add_stream(page, story)
     evaluation = story.notes.get("evaluation")
     if evaluation:
         add_evaluation(page, evaluation)
@@ -191,6 +196,10 @@ def add_tiles(page: Report, story: Story) -> None:
     ):
         value = history.last(name)
         numbers.append((name, label, text.format(value) if text else clock(value), value))
+    if "kernel_evaluations" in history:
+        count, kept = history.last("kernel_evaluations"), history.last("kept")
+        numbers.append(("kept", "support patterns", f"{kept:,.0f}", kept))
+        numbers.append(("kernel_evaluations", "kernel values computed", f"{count:,.0f}", count))
     if story.progressive_loss is not None:
         loss = story.progressive_loss
         numbers.append(("progressive_loss", "mean loss before learning", f"{loss:.4g}", loss))
@@ -278,6 +287,47 @@ def add_stream(page: Report, story: Story) -> None:
     )
 
 
+#: Columns that only kernel machines have: title and whether the axis is logarithmic.
+KERNEL_COLUMNS = {
+    "step": ("Step size", True),
+    "violation": ("Violation of the worst pair", True),
+    "margin": ("Margin", False),
+    "gradient_trace": ("Agreement of gradients <g, v>", False),
+    "budget_error": ("Error of the budget |f - f'|", False),
+}
+
+
+def add_kernel(page: Report, story: Story) -> None:
+    """Progressive error, support patterns and kernel values of a kernel machine."""
+    history = story.history
+    seen = np.maximum.accumulate(np.where(history["rows"] > 0, history["rows"], 0.0))
+    page.section("On the way")
+    page.text(
+        "Progressive loss: of predictions made before their example was learnt from, over about "
+        "the last 10,000 examples. The cost of an example grows with the support patterns: the "
+        "kernel values computed so far are the area under their curve, and more where examples "
+        "are looked at again."
+    )
+    loss = Series("recent examples", seen, history["progressive_loss"], 2)
+    charts = [
+        chart([loss], "examples", "Progressive loss", limits=(0.0, np.nanmax(loss.y, initial=0.0))),
+        chart([Series("patterns", seen, history["kept"], 0)], "examples", "Support patterns"),
+        chart(
+            [Series("computed", seen, history["kernel_evaluations"] / 1e6, 1)],
+            "examples",
+            "Kernel values in millions",
+        ),
+    ]
+    for name, (title, is_log) in KERNEL_COLUMNS.items():
+        if name in history and np.isfinite(history[name]).any():
+            charts.append(
+                chart([Series(title, seen, history[name], 3)], "examples", title, is_log=is_log)
+            )
+    if np.isfinite(history["dual"]).any():
+        charts.append(chart([Series("dual", seen, history["dual"], 0)], "examples", "Dual value"))
+    page.charts(*charts)
+
+
 def add_evaluation(page: Report, result: dict[str, Any]) -> None:
     """Error and confusions."""
     page.section(f"On {result['on']} data")
@@ -294,6 +344,14 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
         page.text(f"{n}.")
         rows = [[f"{result[name]:.6g}" for name in names]]
         page.table(("mean absolute error", "RMSE", "mean loss beyond epsilon", "R2"), rows)
+        return
+    if result["task"] == "novelty":
+        page.text(f"{n}: {percent(result['novel'])} count as novel.")
+        rows = [
+            [label_text(row["label"]), percent(row["novel"]), f"{row['examples']:,}"]
+            for row in result["per_label"][:MOST_CLASSES]
+        ]
+        page.table(("label", "novel", "examples"), rows)
         return
     page.text(f"{n}: error {percent(result['error'])}, mean loss {result['mean_loss']:.6g}.")
     labels = [label_text(label) for label in result["classes"]]

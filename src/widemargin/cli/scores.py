@@ -17,6 +17,7 @@ TASKS = {
     "SVMRegressor": "regress",
     "SequenceTagger": "tag",
     "Ranker": "rank",
+    "NoveltyDetector": "novelty",
 }
 
 
@@ -139,6 +140,42 @@ class ErrorScores:
         }
 
 
+class NoveltyScores:
+    """How many examples count as novel, by the labels they happen to have.
+
+    Parameters
+    ----------
+    model : fitted NoveltyDetector
+    ignore_new : bool
+    """
+
+    def __init__(self, model: Any, ignore_new: bool = False):
+        self.model, self.ignore_new = model, ignore_new
+        self.counts: dict[Any, list[int]] = {}  # label -> examples, novel ones
+
+    def add(self, chunk: Chunk) -> None:
+        """Predict a chunk."""
+        novel = self.model.predict(inputs_of(self.model, chunk, self.ignore_new)) < 0
+        for label, is_novel in zip(np.asarray(chunk.y).tolist(), novel.tolist(), strict=True):
+            count = self.counts.setdefault(label, [0, 0])
+            count[0] += 1
+            count[1] += is_novel
+
+    def result(self) -> dict[str, Any]:
+        """Numbers for people and machines."""
+        n = sum(count[0] for count in self.counts.values())
+        novel = sum(count[1] for count in self.counts.values())
+        return {
+            "task": "novelty",
+            "examples": n,
+            "novel": novel / n,
+            "per_label": [
+                {"label": label, "examples": count, "novel": found / count}
+                for label, (count, found) in sorted(self.counts.items(), key=lambda item: item[0])
+            ],
+        }
+
+
 def scores_of(task: str) -> Any:
     """What counts how good a model of a task is."""
     if task == "tag":
@@ -149,6 +186,8 @@ def scores_of(task: str) -> Any:
         from .ranking import RankScores
 
         return RankScores
+    if task == "novelty":
+        return NoveltyScores
     return ClassScores if task == "classify" else ErrorScores
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import Ranker, __version__
-from ..checkpoint import FILE
+from ..checkpoint import FILE, remove_checkpoint
+from ..estimators.kernel import Shuffled
 from ..solvers import NAMES, OutOfCore, StreamingDual
 from ..stopping import Callback
 from ..stream_run import hinges_of
@@ -27,9 +28,9 @@ from .options import (
     STREAMING,
     check_paths,
     feature_names,
+    is_kernel_machine,
     new_model,
     parse_classes,
-    remove_checkpoint,
 )
 from .reading import (
     MEGABYTE,
@@ -65,6 +66,7 @@ class Plan:
     solver: str
     passes: int | None
     reason: str
+    is_kernel: bool = False
 
     @property
     def is_streaming(self) -> bool:
@@ -96,9 +98,10 @@ def train(args: Any) -> int:
     save(model, args.output)  # before anything else can go wrong
     interrupted = model.stopped_by_ == "interrupt"
     if not interrupted:
-        remove_checkpoint(args.checkpoint)
         add_evaluation(args, model, stream, held_out)
     write_report(args, model)
+    if args.checkpoint and not interrupted:
+        remove_checkpoint(args.checkpoint)  # last: killed before, --resume makes what is missing
     tell(args, model, stream, interrupted)
     return 130 if interrupted else 0
 
@@ -135,6 +138,8 @@ def make_plan(args: Any, stream: Watched) -> Plan:
     """Which solver, how many passes."""
     passes = None if args.passes in (None, "auto") else args.passes
     solver = args.solver
+    if is_kernel_machine(args):
+        return kernel_plan(args, stream, passes)
     if not stream.repeatable:
         check_pipe(args, stream)
         if solver == "auto":
@@ -156,9 +161,23 @@ def make_plan(args: Any, stream: Watched) -> Plan:
     return Plan("auto", None, f"all data is loaded, {needed}")
 
 
+def kernel_plan(args: Any, stream: Watched, passes: int | None) -> Plan:
+    """Kernel machines are learnt online: rows in random order where they fit into memory."""
+    if args.passes == "auto" and args.verify is False:
+        raise UsageError("--passes auto needs the gap, which --no-verify leaves out.")
+    needed = f"about {max(1, round(stream.memory)):,} MB in memory"
+    if not stream.repeatable:
+        check_pipe(args, stream)
+        return Plan(args.solver, 1, "a pipe is read once, in its order", True)
+    if stream.memory > args.memory:
+        reason = f"{needed}, more than --memory {args.memory:g}: the rows come in their order"
+        return Plan(args.solver, passes, reason, True)
+    return Plan(args.solver, passes, f"all data is loaded, {needed}; rows in random order", True)
+
+
 def check_pipe(args: Any, stream: Watched) -> None:
     """What a pipe cannot do."""
-    streaming = args.solver in ("auto", *STREAMING)
+    streaming = args.solver in ("auto", *STREAMING) or is_kernel_machine(args)
     impossible = {
         "--checkpoint": args.checkpoint is not None,
         "--resume": args.resume,
@@ -179,6 +198,9 @@ def check_pipe(args: Any, stream: Watched) -> None:
 
 def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> None:
     """Learn as planned, or out of core if the data turns out to be too large."""
+    if plan.is_kernel:
+        fit_kernel(args, model, stream, classes, plan, watcher)
+        return
     if not plan.is_streaming:
         limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
         is_tag = args.task == "tag"
@@ -203,6 +225,28 @@ def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watche
         }
     try:
         model.fit_stream(stream, **options)
+    except OSError as error:
+        raise explained(args, error) from None
+
+
+def fit_kernel(
+    args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher
+) -> None:
+    """Learn a kernel machine: from rows in random order, or from the stream as it comes."""
+    if plan.solver != "auto":
+        model.solver = NAMES[plan.solver]()
+    source: Any = stream
+    if stream.repeatable and stream.memory <= args.memory:
+        loaded = load_rows(stream, args.memory, classes)
+        if loaded is not None:
+            order = np.random.default_rng(args.seed).permutation(len(loaded.y))
+            source = Shuffled(loaded.X, loaded.y, loaded.weight, order, name=stream.name)
+    passes = None if args.passes == "auto" else plan.passes or 1
+    options = {"passes": passes, "verify": args.verify, "on_progress": watcher}
+    options |= {"checkpoint": args.checkpoint, "resume": args.resume, "keep_checkpoint": True}
+    try:
+        seconds = args.checkpoint_seconds
+        model.fit_stream(source, classes=classes, checkpoint_seconds=seconds, **options)
     except OSError as error:
         raise explained(args, error) from None
 
@@ -368,7 +412,10 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
     say(args, f"{args.output}: {solver_words(model.solver_)}, {rows:,} {what}, {width}")
     if args.task == "rank" and model.n_skipped_queries_:
         say(args, f"{model.n_skipped_queries_:,} queries without documents to compare: left out")
-    say(args, certificate_line(model.certificate_))
+    if is_kernel_machine(args):
+        count = model.history_.last("kernel_evaluations")
+        say(args, f"{model.n_support_:,} support patterns, {count:,.0f} kernel values")
+    say(args, certificate_line(model.certificate_, model.uncertified_))
     words = [clock(seconds), pass_words(model.history_.last("passes"))]
     if getattr(model, "progressive_loss_", None) is not None:
         words.append(f"progressive loss {model.progressive_loss_:.4g}")

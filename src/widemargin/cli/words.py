@@ -96,10 +96,10 @@ def certificate_words(certificate: Any, reason: str | None = None) -> str:
     )
 
 
-def certificate_line(certificate: Any) -> str:
+def certificate_line(certificate: Any, reason: str | None = None) -> str:
     """The same in a line."""
     if certificate is None:
-        return "no certificate: the solver has no objective"
+        return f"no certificate: {reason or 'the solver has no objective'}"
     proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
     return (
         f"objective {certificate.primal:.7g}, lower bound {certificate.dual:.7g}, gap "
@@ -193,6 +193,8 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
         chosen = ("mean_loss", "ndcg@10", "map")
         known = [(key, float("nan") if result[key] is None else result[key]) for key in chosen]
         return [(key, f"{value:.6g}", value) for key, value in known]
+    if result["task"] == "novelty":
+        return [("novel", percent(result["novel"]), result["novel"])]
     found = [("error", percent(result["error"]), result["error"])]
     if result["task"] == "tag" and result["per_type"]:
         found.append(("f1", f"{100 * result['f1']:.2f} %", result["f1"]))
@@ -210,6 +212,12 @@ def score_text(result: dict[str, Any]) -> str:
             "r2": "R2",
         }
         return aligned([[n, ""], *([text, f"{result[key]:.6g}"] for key, text in names.items())])
+    if result["task"] == "novelty":
+        rows = [["label", "novel", "examples"]]
+        for row in result["per_label"][:MOST_CLASSES]:
+            name, share = label_text(row["label"]), percent(row["novel"])
+            rows.append([name, share, f"{row['examples']:,}"])
+        return f"{n}, novel {percent(result['novel'])}\n\n{aligned(rows)}"
     labels = [label_text(label) for label in result["classes"]]
     head = f"{n}, error {percent(result['error'])}, mean loss {result['mean_loss']:.6g}"
     rows = [["class", "precision", "recall", "F1", "support"]]

@@ -3,6 +3,7 @@
 from .classifier import SVMClassifier
 from .latent import LatentStructuredSVM, LatentSVM
 from .multilabel import MultilabelClassifier
+from .novelty import NoveltyDetector
 from .ranker import Ranker
 from .regressor import SVMRegressor
 from .structured import StructuredSVM
@@ -13,6 +14,7 @@ __all__ = [
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
+    "NoveltyDetector",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

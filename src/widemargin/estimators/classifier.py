@@ -13,8 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..losses import cost_matrix
+from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
+from ..solvers import LaRank, LaSVM, SOnline
+from ..solvers.kernel_learner import KernelTask
 from ..streams import ArrayStream
 from .fitting import (
     SolverParameters,
@@ -27,16 +30,18 @@ from .fitting import (
     refuse_all_zero,
     row_blocks,
 )
-from .streaming import Streaming, is_streaming
+from .kernel import KernelModel
+from .streaming import is_streaming
 
 
 class SVMClassifier(
-    Saving, Streaming, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator
+    KernelModel, Saving, CallbackSupportMixin, SolverParameters, ClassifierMixin, BaseEstimator
 ):
-    """Linear max-margin classifier.
+    """Max-margin classifier, linear or with a kernel.
 
     Minimises `1/2 |w|^2 + C * sum_i hinge_i(w)`; two classes give the ordinary SVM, more the
-    Crammer-Singer one, with any loss between classes.
+    Crammer-Singer one, with any loss between classes. With a kernel the model is learnt online, by
+    default in one pass: LaSVM for two classes, LaRank for more.
 
     Parameters
     ----------
@@ -45,12 +50,25 @@ class SVMClassifier(
     loss : "zero_one", array (K, K) or a loss of `widemargin.losses`
         Cost [true, predicted] in the order of `classes_`.
     solver : "auto", a name or an instance of `widemargin.solvers`
+    kernel : "linear", "rbf", "poly", "laplacian", "intersection", "chi2", "precomputed" or function
+        A function f(X, Z) gives k of all pairs. With "linear" the solver decides: a linear model,
+        or patterns and coefficients by "lasvm", "larank", "sonline", "svmd" or "norma".
+    gamma : float, "scale" or "auto"
+        As in SVC.
+    degree, coef0 : int, float
+        Of "poly".
+    output_kernel : "identity", Taxonomy or array (K, K)
+        Kernel between classes, which multiplies that between inputs; a Taxonomy counts common
+        ancestors. For "larank", "sonline", "svmd" and "norma".
+    precision : "float32" or "float64"
+        Of kernel values.
     rescaling : "margin" or "slack"
         Whether the loss scales the margin or the slack.
     tol : float
         Relative duality gap at which to stop.
     fit_intercept : bool or "auto"
-        "auto" is True. The intercept is the weight of a constant feature and is regularised.
+        "auto" is True for linear models, False for kernel machines. The intercept of a linear
+        model is the weight of a constant feature and is regularised.
     intercept_scaling : float
         Size of that feature; larger means less regularised.
     class_weight : dict, "balanced" or None
@@ -70,8 +88,12 @@ class SVMClassifier(
     ----------
     coef_ : array (1, d) for two classes, else (K, d)
     intercept_ : array (1,) or (K,)
+    support_vectors_, dual_coef_, n_support_, kernel_
+        Of a kernel machine, in place of `coef_`: patterns (n_support, d), their coefficients (1 or
+        K, n_support), their number, and the kernel with its gamma.
     classes_ : array (K,)
     certificate_ : Certificate
+        None for a kernel machine until `verify`; `uncertified_` says why.
     history_ : History
     solver_ : the solver that ran
     loss_matrix_ : array (K, K)
@@ -85,12 +107,20 @@ class SVMClassifier(
     (True, True)
     """
 
+    _may_grow = False  # whether classes that were not told may appear
+
     def __init__(
         self,
         C=1.0,
         *,
         loss="zero_one",
         solver="auto",
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        output_kernel="identity",
+        precision="float32",
         rescaling="margin",
         tol=1e-3,
         fit_intercept="auto",
@@ -107,6 +137,12 @@ class SVMClassifier(
         self.C = C
         self.loss = loss
         self.solver = solver
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.output_kernel = output_kernel
+        self.precision = precision
         self.rescaling = rescaling
         self.tol = tol
         self.fit_intercept = fit_intercept
@@ -140,6 +176,8 @@ class SVMClassifier(
                 f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
             )
         self.loss_matrix_ = self._costs()
+        if self.is_kernel_machine:
+            return self._fit_kernel(X, y, checked_weights(sample_weight, X))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, checked_weights(sample_weight, X))
         weights = self._example_weights(sample_weight, X, y)
@@ -188,8 +226,81 @@ class SVMClassifier(
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         return bias, (outputs, n_weights // outputs - bool(bias))
 
+    # ------------------------------------------------------------ kernel machines
+
+    def _auto_kernel_solver(self):
+        """LaSVM for two classes, if there can be no third; else LaRank, with its loss SOnline."""
+        is_pair = not self._may_grow and len(getattr(self, "classes_", ())) == 2
+        is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
+        if is_pair and is_plain:
+            return LaSVM()
+        return LaRank() if isinstance(self.loss, str) and self.loss == "zero_one" else SOnline()
+
+    def _kernel_task(self, solver) -> KernelTask:
+        """What is to be learnt: signed margins where the solver can, else classes."""
+        kappa = output_matrix(self.output_kernel, self.classes_)
+        K, kind = len(self.classes_), self._kind(solver)
+        if kind not in solver.kinds:
+            raise ValueError(
+                f"{type(solver).__name__} learns two classes, y has {K}; use solver='larank'."
+            )
+        if kind == "binary" and kappa is not None:
+            raise ValueError(f"{type(solver).__name__} has no output kernel; use 'larank'.")
+        return KernelTask(kind, 1 if kind == "binary" else K, self.loss_matrix_, kappa)
+
+    def _kind(self, solver) -> str:
+        is_pair = len(self.classes_) == 2 and not (self._may_grow and "classes" in solver.kinds)
+        return "binary" if is_pair and "binary" in solver.kinds else "classes"
+
+    def _kernel_targets(self, chunk):
+        """Targets and factors of C of a chunk; classes that are new may be made room for."""
+        if self._may_grow:
+            self._admit_classes(chunk)
+        label = class_numbers(self.classes_, chunk)
+        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
+        per_class = self._class_factors()
+        if per_class is not None:
+            weights = per_class[label] if weights is None else weights * per_class[label]
+        if self._kind(self._streaming_solver()) == "classes":
+            return label.astype(np.int64), weights
+        cost = self.loss_matrix_
+        return np.where(label == 1, cost[1, 0], -cost[0, 1]), weights
+
+    def _admit_classes(self, chunk) -> None:
+        """Classes that appear late get their place among the others."""
+        found = np.unique(np.asarray(chunk.y))
+        new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
+        learner = None if self._run is None else self._run.learner
+        if learner is not None and new.size and not isinstance(self.output_kernel, str):
+            raise ValueError(
+                f"The class {new[0]!r} appears late, and output_kernel must be known for all "
+                "classes: declare them, classes=[...]."
+            )
+        for label in new:
+            at = int(np.searchsorted(self.classes_, label)) if len(self.classes_) else 0
+            dtype = np.result_type(self.classes_, new) if len(self.classes_) else new.dtype
+            self.classes_ = np.insert(self.classes_.astype(dtype), at, label)
+            if learner is not None:
+                self.loss_matrix_ = self._costs()
+                learner.insert_output(at, self.loss_matrix_)
+        if new.size:
+            check_classification_targets(self.classes_)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"The first examples have only one class, {self.classes_[0]!r}; pass "
+                    "classes=[...] or begin with examples of two."
+                )
+            self.loss_matrix_ = self._costs()
+
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         """Classes, their losses and weights."""
+        is_told = classes is not None or (is_whole and stream.repeatable)
+        self._may_grow = self.is_kernel_machine and not is_told
+        if self._may_grow:
+            self.classes_, self.class_weights_ = np.empty(0), None
+            if self.class_weight is not None:
+                raise ValueError("class_weight needs to know all classes: classes=[...].")
+            return
         counted = is_whole and isinstance(stream, ArrayStream)
         if isinstance(self.class_weight, str) and not counted:
             raise ValueError(
@@ -220,14 +331,19 @@ class SVMClassifier(
         label = class_numbers(self.classes_, chunk)
         problem, target = self._problem(X.shape[1], label)
         weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
+        per_class = self._class_factors()
+        if per_class is not None:
+            weights = per_class[label] if weights is None else weights * per_class[label]
+        return problem, target, weights
+
+    def _class_factors(self) -> np.ndarray | None:
+        """Factors of C by class, or None."""
         per_class = getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
             per_class = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=self.classes_
             )
-        if per_class is not None:
-            weights = per_class[label] if weights is None else weights * per_class[label]
-        return problem, target, weights
+        return per_class
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
@@ -290,7 +406,12 @@ class SVMClassifier(
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""
         check_is_fitted(self)
         X = checked_inputs(self, X)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        if self.is_kernel_machine:
+            scores = self._kernel_scores(X)
+            if scores.shape[1] == 2:  # two classes that each have a function
+                scores = scores[:, 1:] - scores[:, :1]
+        else:
+            scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X):
@@ -303,6 +424,7 @@ class SVMClassifier(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
 

@@ -22,6 +22,7 @@ from ..run import Progress, run
 from ..solvers import (
     NAMES,
     DualCoordinate,
+    KernelSolver,
     OneSlack,
     ProximalNewton,
     Solver,
@@ -99,7 +100,7 @@ def named_solver(solver: Any) -> Any:
 
 def check_solver(solver: Any) -> None:
     """A frozen instance with the three functions of a solver, and so the solver it wraps."""
-    kinds = Solver | StreamingSolver | Uncertified
+    kinds = Solver | StreamingSolver | Uncertified | KernelSolver
     is_solver = isinstance(solver, kinds) and dataclasses.is_dataclass(solver)
     if isinstance(solver, type) or not is_solver:
         raise TypeError(f"solver must be a name or a solver instance, got {solver!r}.")
@@ -245,6 +246,11 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     """Run the estimator's solver on the oracle; sets `solver_`, `certificate_`, `history_`."""
     auto = isinstance(estimator.solver, str) and estimator.solver == "auto"
     solver = pick_solver(oracle, geometry) if auto else named_solver(estimator.solver)
+    if isinstance(solver, KernelSolver):
+        raise ValueError(
+            f"{type(solver).__name__} learns kernel machines, and {type(estimator).__name__} is a "
+            "linear model; use SVMClassifier(kernel=...)."
+        )
     stop = stop_rule(estimator, rule)
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     rng = np.random.default_rng(seed)

@@ -130,12 +130,12 @@ class LatentEstimator(ProblemEstimator):
             return
         warnings.warn(f"{type(self).__name__} {text}.", ConvergenceWarning, stacklevel=4)
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         losses = [
             self._problem.loss((true, None), self._predict_one(x, w))
             for x, true in zip(X, y, strict=True)
         ]
-        return float(np.mean(losses))
+        return float(np.average(losses, weights=weights))
 
 
 class LatentStructuredSVM(LatentEstimator):
@@ -278,10 +278,18 @@ class LatentStructuredSVM(LatentEstimator):
         check_is_fitted(self)
         return [self._predict_one(x, self.coef_)[1] for x in X]
 
-    def score(self, X, y) -> float:
-        """Minus the mean loss: larger is better, 0 is perfect."""
+    def score(self, X, y, sample_weight=None) -> float:
+        """Minus the mean loss: larger is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        sample_weight : array (n,), optional
+            Weights of the mean.
+        """
         check_is_fitted(self)
-        return -self._mean_loss(X, y, self.coef_)
+        weights = checked_sequence_weights(sample_weight, len(y))
+        return -self._mean_loss(X, y, self.coef_, weights)
 
 
 class LatentSVM(ClassifierMixin, LatentEstimator):
@@ -426,11 +434,11 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         bias = self._problem.bias
         return np.append(self.coef_[0], self.intercept_ / bias if bias else [])
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         """The error; `y` in {-1, +1} or in the caller's classes."""
         _, score = self._problem.best(BagStack.of(X, self.n_features_in_), w)
         positive = np.asarray(y) == (1 if isinstance(X, BagStack) else self.classes_[1])
-        return float(np.mean(positive != (score > 0)))
+        return float(np.average(positive != (score > 0), weights=weights))
 
     def _best(self, X) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)

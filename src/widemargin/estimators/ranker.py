@@ -210,11 +210,18 @@ random_state
         """The scores."""
         return self.decision_function(X)
 
-    def score(self, X, y, qid=None) -> float:
-        """Mean of 1 - loss over the queries that have documents to compare."""
+    def score(self, X, y, qid=None, sample_weight=None) -> float:
+        """Mean of 1 - loss over the queries that have documents to compare.
+
+        Parameters
+        ----------
+        X, y, qid : as in `fit`
+        sample_weight : array (n,), optional
+            Weights of the mean; rows of one query must agree.
+        """
         check_is_fitted(self)
         X, y = checked_data(self, X, y, y_numeric=True, reset=False)
-        return 1.0 - self._mean_loss((X, qid), y, self.coef_)
+        return 1.0 - self._mean_loss((X, qid), y, self.coef_, checked_weights(sample_weight, X))
 
     # ------------------------------------------------------------ for the base class
 
@@ -223,13 +230,7 @@ random_state
         weights = checked_weights(sample_weight, X)
         self._columns = X.shape[1]
         queries, order = group_rows(X, np.asarray(y, float), qid)
-        if weights is not None and order is not None:
-            weights = weights[order]
-
-        def name(row: int) -> str:
-            return f"row {row if order is None else order[row]}"
-
-        per_query = query_weights(weights, queries, name)
+        per_query = weights_by_query(weights, queries, order)
         mask = self._problem.has_pairs(queries.relevance, queries.begin)
         self.n_skipped_queries_ = int(np.count_nonzero(~mask))
         return queries.chosen(mask), None if per_query is None else per_query[mask]
@@ -254,24 +255,42 @@ random_state
         documents = Streaming._inputs(self, rows)
         return Queries(documents, queries.begin, queries.relevance)
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         """Mean loss over queries with pairs; X is `Queries`, (documents, qid), or documents."""
         if isinstance(X, Queries):
             X, y, qid = X.documents, X.relevance, X.query
         else:
             X, qid = X if isinstance(X, tuple) else (X, None)
         problem = ranking_problem(self.loss, w.size)
-        queries, _ = group_rows(safe_sparse_dot(X, w, dense_output=True), np.asarray(y, float), qid)
-        kept = queries.chosen(problem.has_pairs(queries.relevance, queries.begin))
+        scores = safe_sparse_dot(X, w, dense_output=True)
+        queries, order = group_rows(scores, np.asarray(y, float), qid)
+        mask = problem.has_pairs(queries.relevance, queries.begin)
+        kept, factors = queries.chosen(mask), weights_by_query(weights, queries, order)
         if not len(kept):
             raise ValueError(
                 f"All {len(queries)} queries have documents of one relevance only (for "
                 f"loss={self.loss!r}); no loss can be measured."
             )
-        return float(1.0 - np.mean(problem.quality(kept.relevance, kept.documents, kept.query)))
+        quality = problem.quality(kept.relevance, kept.documents, kept.query)
+        if factors is None:
+            return float(1.0 - np.mean(quality))
+        if not factors[mask].any():
+            raise ValueError("All queries with documents to compare have the weight zero.")
+        return float(1.0 - np.average(quality, weights=factors[mask]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def weights_by_query(weights, queries: Queries, order) -> np.ndarray | None:
+    """Weights of rows as weights of queries; rows that disagree are named."""
+    if weights is not None and order is not None:
+        weights = weights[order]
+
+    def name(row: int) -> str:
+        return f"row {row if order is None else order[row]}"
+
+    return query_weights(weights, queries, name)

@@ -1,4 +1,4 @@
-"""Epsilon-insensitive linear regression."""
+"""Epsilon-insensitive regression, linear or with a kernel."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..persistence import Saving
 from ..problems import Regression
+from ..solvers import SVMD
+from ..solvers.kernel_learner import KernelTask
 from .fitting import (
     SolverParameters,
     check_parameters,
@@ -22,13 +24,14 @@ from .fitting import (
     intercept_size,
     is_number,
 )
-from .streaming import Streaming, is_streaming
+from .kernel import KernelModel
+from .streaming import is_streaming
 
 
 class SVMRegressor(
-    Saving, Streaming, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator
+    KernelModel, Saving, CallbackSupportMixin, SolverParameters, RegressorMixin, BaseEstimator
 ):
-    """Linear support vector regression.
+    """Support vector regression, linear or with a kernel.
 
     Minimises `1/2 |w|^2 + C * sum_i max(0, |y_i - <w, x_i>| - epsilon)`.
 
@@ -37,6 +40,8 @@ class SVMRegressor(
     C : float
     epsilon : float
         Errors up to this size cost nothing.
+    kernel, gamma, degree, coef0, precision
+        As in `SVMClassifier`; a kernel machine is learnt by "svmd" or "norma".
     solver, tol, fit_intercept, intercept_scaling, prior, nonnegative, max_passes, max_seconds, \
 stop, warm_start, random_state
         As in `SVMClassifier`. There is no loss between outputs here, so nothing to rescale by.
@@ -45,6 +50,8 @@ stop, warm_start, random_state
     ----------
     coef_ : array (1, d)
     intercept_ : array (1,)
+    support_vectors_, dual_coef_, n_support_, kernel_
+        Of a kernel machine, in place of `coef_`.
     certificate_ : Certificate
     history_ : History
     solver_ : the solver that ran
@@ -63,6 +70,11 @@ stop, warm_start, random_state
         *,
         epsilon=0.0,
         solver="auto",
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        precision="float32",
         tol=1e-3,
         fit_intercept="auto",
         intercept_scaling=1.0,
@@ -77,6 +89,11 @@ stop, warm_start, random_state
         self.C = C
         self.epsilon = epsilon
         self.solver = solver
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.precision = precision
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -103,6 +120,8 @@ stop, warm_start, random_state
         self._check_epsilon()
         X, y = checked_data(self, X, y, y_numeric=True)
         weights = checked_weights(sample_weight, X)
+        if self.is_kernel_machine:
+            return self._fit_kernel(X, y, weights)
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
@@ -135,8 +154,27 @@ stop, warm_start, random_state
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
+    def _auto_kernel_solver(self):
+        return SVMD()
+
+    def _kernel_task(self, solver) -> KernelTask:
+        """What is to be learnt."""
+        if "real" not in solver.kinds:
+            raise ValueError(f"{type(solver).__name__} learns classes; use 'svmd' or 'norma'.")
+        return KernelTask("real", epsilon=float(self.epsilon))
+
+    def _kernel_targets(self, chunk):
+        """Targets and factors of C of a chunk."""
+        return self._targets(chunk)
+
     def _encode(self, chunk, X):
         """The problem, targets and weights of a chunk."""
+        y, weights = self._targets(chunk)
+        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        return Regression(X.shape[1], self.epsilon, bias), y, weights
+
+    def _targets(self, chunk):
+        """Finite targets and factors of C of a chunk."""
         y = np.asarray(chunk.y)
         if y.shape != (chunk.size,) or y.dtype.kind not in "fiub":
             raise ValueError(f"{chunk.where(0)}: {chunk.size} real targets are needed, not {y!r}.")
@@ -144,9 +182,7 @@ stop, warm_start, random_state
         if not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"{chunk.where(row)}: its target is {y[row]}.")
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        return Regression(X.shape[1], self.epsilon, bias), y, weights
+        return y, None if chunk.weight is None else np.asarray(chunk.weight, float)
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
@@ -166,12 +202,15 @@ stop, warm_start, random_state
         return float(np.maximum(np.abs(np.asarray(y) - predicted) - self.epsilon, 0.0).mean())
 
     def predict(self, X):
-        """<w, x> + intercept."""
+        """<w, x> + intercept, or f(x) of a kernel machine."""
         check_is_fitted(self)
         X = checked_inputs(self, X)
+        if self.is_kernel_machine:
+            return self._kernel_scores(X)[:, 0]
         return safe_sparse_dot(X, self.coef_[0], dense_output=True) + self.intercept_[0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags

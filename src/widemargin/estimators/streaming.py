@@ -88,11 +88,12 @@ class Streaming:
     _certificate: Any
     _trained: Any
     _run: StreamRun | None
+    uncertified_: str | None
 
     # ------------------------------------------------------------ what users call
 
     @property
-    def certificate_(self) -> Certificate:
+    def certificate_(self) -> Any:
         """How far the model is from the optimum; its scope says over which examples."""
         run = getattr(self, "_run", None)
         if self._certificate is None and run is not None:
@@ -148,11 +149,17 @@ class Streaming:
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
         self._begin_stream(stream, classes)
         run = self._run = self._new_run()
-        run.on_progress = on_progress
+        run.on_progress, run.is_open_ended = on_progress, passes is None
+        if (passes is None or verify) and not run.checks_gap(None):
+            raise ValueError(
+                f"{type(run.solver).__name__} cannot prove a gap ({run.solver.uncertified}): "
+                "passes=None and verify=True are impossible with it."
+            )
         if isinstance(run.solver, OutOfCore) and checkpoint is not None:
             run.solver = dataclasses.replace(run.solver, folder=checkpoint)
         saver = Checkpoint(checkpoint, self, run, stream, checkpoint_seconds)
-        verify = passes != 1 if verify is None else verify
+        if verify is None:
+            verify = passes != 1 and run.checks_gap(passes)
         limits = passes or self.max_passes, verify, self.max_seconds
         try:
             position = saver.resume() if resume else saver.begin()
@@ -181,9 +188,9 @@ class Streaming:
             saver.finish(reason)
         stays = saver.folder is not None and (keep or reason in UNFINISHED)
         if not stays:
+            saver.remove()  # the state before the files that it speaks of
             if isinstance(run.solver, OutOfCore):
                 run.learner.close()
-            saver.remove()
         if isinstance(run.solver, OutOfCore):  # open files are no part of a model
             self._certificate = run.certificate or run.cache_certificate()
             self._run = None
@@ -271,7 +278,7 @@ class Streaming:
 
     def _check_fresh(self) -> None:
         """`partial_fit` goes on from dual variables, which `fit` and files do not keep."""
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "history_"):
             return
         if not hasattr(self, "_run"):
             raise ValueError(
@@ -366,6 +373,10 @@ class Streaming:
             setattr(self, name, value)
         self._certificate = run.certificate
         self.uncertified_ = None
+        self._set_books(run, reason)
+
+    def _set_books(self, run: StreamRun, reason: str | None) -> None:
+        """What is known of the fit, whatever was learnt."""
         self.history_ = run.history
         self.solver_ = self._streaming_solver()
         self._trained = self._shaping_params()
@@ -495,7 +506,7 @@ class Driver:
             position = None
             run.end_pass()
             last = self.passes is not None and run.passes >= self.passes
-            if self.verify or not last:
+            if self.verify or (not last and run.checks_gap(self.passes)):
                 run.record("verify", force=True)
                 certificate = run.verify(self.stream, self.look_up)
                 run.record("verify", force=True)

@@ -66,11 +66,11 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
             return self._problem.predict(x, w)
         return self._problem.decode(x, w)
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         losses = (
             self._problem.loss(true, self._predict_one(x, w)) for x, true in zip(X, y, strict=True)
         )
-        return float(np.mean(np.fromiter(losses, float, len(y))))
+        return float(np.average(np.fromiter(losses, float, len(y)), weights=weights))
 
 
 class StructuredSVM(ProblemEstimator):
@@ -181,10 +181,18 @@ random_state
         check_is_fitted(self)
         return [self._predict_one(x, self.coef_) for x in X]
 
-    def score(self, X, y) -> float:
-        """Minus the mean loss: larger is better, 0 is perfect."""
+    def score(self, X, y, sample_weight=None) -> float:
+        """Minus the mean loss: larger is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        sample_weight : array (n,), optional
+            Weights of the mean.
+        """
         check_is_fitted(self)
-        return -self._mean_loss(X, y, self.coef_)
+        weights = checked_sequence_weights(sample_weight, len(y))
+        return -self._mean_loss(X, y, self.coef_, weights)
 
     def decision_function(self, X) -> np.ndarray:
         """The score <w, phi(x, y)> of each prediction."""

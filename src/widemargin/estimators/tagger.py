@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -139,7 +140,7 @@ max_seconds, stop, warm_start, random_state
         ----------
         X : list of sequences, or Sequences
             A sequence is a list of tokens (each a list of feature names, or a dict of features), an
-            array (T, d), a CSR matrix (T, d), or a pair (tokens, array (T, e)).
+            array (T, d), a CSR matrix (T, d), or a pair (tokens or CSR matrix, array (T, e)).
         y : list of lists
             A label for every position; any hashable values.
         sample_weight : array (n,), optional
@@ -153,6 +154,7 @@ max_seconds, stop, warm_start, random_state
         if not len(y):
             raise ValueError("There are no sequences: X and y are empty.")
         weights = checked_sequence_weights(sample_weight, len(y))
+        check_label_lists(y)
         self._set_classes(chain.from_iterable(y))
         self._vocabulary, self._edge_vocabulary = None, None
         if is_streaming(self.solver):
@@ -184,7 +186,7 @@ max_seconds, stop, warm_start, random_state
         self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one label, {self.classes_[0]!r}; at least two are needed."
+                f"y has only one label, {self.classes_.tolist()[0]!r}; at least two are needed."
             )
 
     def _set_problem(self, X: Sequences, weighted: bool = False) -> None:
@@ -230,8 +232,8 @@ max_seconds, stop, warm_start, random_state
         """Inputs of a user as packed sequences of the model's columns."""
         if isinstance(X, Sequences):
             found = X
-        elif len(X) and is_matrix(X[0]):
-            found = pack_arrays(X)
+        elif len(X) and (is_matrix(X[0]) or is_pair_of_matrices(X[0])):
+            found = pack_arrays([joined_matrices(x, i) for i, x in enumerate(X)])
         else:
             if grow and self._vocabulary is None:
                 self._vocabulary = Vocabulary()
@@ -372,11 +374,11 @@ max_seconds, stop, warm_start, random_state
     def _flat_weights(self) -> np.ndarray:
         return self.weights_.copy()
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         if not isinstance(y, Truths):  # data of a user
             X = self._sequences(X, grow=False)
             y = self._truths(y, X)
-        return float(self._chain.prediction_losses(X, y, w).mean())
+        return float(np.average(self._chain.prediction_losses(X, y, w), weights=weights))
 
     # ------------------------------------------------------------ using it
 
@@ -416,19 +418,28 @@ max_seconds, stop, warm_start, random_state
         token_margins(data, self.weights_, paths, margins)
         return np.split(margins, sequences.begin[1:-1])
 
-    def score(self, X, y) -> float:
-        """Share of the positions with the right label; a label that is unknown counts as wrong."""
+    def score(self, X, y, sample_weight=None) -> float:
+        """Share of the positions with the right label; a label that is unknown counts as wrong.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        sample_weight : array (n,), optional
+            Weights of the sequences.
+        """
         predicted = self.predict(X)
         if len(predicted) != len(y):
             raise ValueError(f"X has {len(predicted)} sequences and y has {len(y)}.")
-        right = total = 0
+        weights = checked_sequence_weights(sample_weight, len(y))
+        right = total = 0.0
         for i, (labels, truth) in enumerate(zip(predicted, y, strict=True)):
             if len(labels) != len(truth):
                 raise ValueError(
                     f"sequence {i} has {len(labels)} positions in X and {len(truth)} labels in y."
                 )
-            right += sum(one == two for one, two in zip(labels, truth, strict=True))
-            total += len(truth)
+            weight = 1.0 if weights is None else float(weights[i])
+            right += weight * sum(one == two for one, two in zip(labels, truth, strict=True))
+            total += weight * len(truth)
         return right / total
 
     def explain(self, x, n: int = 10) -> list[Explanation]:
@@ -509,6 +520,29 @@ def labels_of(stream) -> list:
 def is_matrix(x: Any) -> bool:
     """Whether a sequence is given as an array of numbers."""
     return sp.issparse(x) or (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "fiub")
+
+
+def is_pair_of_matrices(x: Any) -> bool:
+    """Whether a sequence is given as numbers beside numbers: (CSR matrix, embeddings)."""
+    return isinstance(x, tuple) and len(x) == 2 and is_matrix(x[0]) and is_matrix(x[1])
+
+
+def joined_matrices(x: Any, i: int) -> Any:
+    """The columns of a pair of matrices side by side; anything else as it is."""
+    if not is_pair_of_matrices(x):
+        return x
+    if x[0].shape[0] != x[1].shape[0]:
+        raise ValueError(
+            f"sequence {i} is a pair of matrices of {x[0].shape[0]} and {x[1].shape[0]} rows."
+        )
+    return sp.hstack(x, format="csr")
+
+
+def check_label_lists(y) -> None:
+    """Every sequence needs a list of labels; a string would be a list of letters."""
+    for i, labels in enumerate(y):
+        if isinstance(labels, str) or not isinstance(labels, Collection):
+            raise ValueError(f"y[{i}] is {labels!r}; a list of labels is needed, one per position.")
 
 
 def label_array(labels) -> np.ndarray:

@@ -64,6 +64,7 @@ max_passes, max_seconds, stop, warm_start, random_state
     """
 
     _saved = ("node_coef_", "node_intercept_", "nodes_")
+    is_kernel_machine = False  # SVMClassifier(kernel=..., output_kernel=taxonomy) is the other one
 
     def __init__(
         self,

@@ -5,6 +5,9 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
+from .kernel_learner import KernelLearner, KernelSolver
+from .larank import LaRank, SOnline
+from .lasvm import LaSVM
 from .learner import Learner, StreamingSolver
 from .meta_descent import MetaDescent
 from .n_slack import NSlack
@@ -14,6 +17,7 @@ from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
 from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
+from .svmd import NORMA, SVMD
 from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.
@@ -27,10 +31,20 @@ NAMES = {
     "meta_descent": MetaDescent,
     "streaming_dual": StreamingDual,
     "out_of_core": OutOfCore,
+    "lasvm": LaSVM,
+    "larank": LaRank,
+    "sonline": SOnline,
+    "svmd": SVMD,
+    "norma": NORMA,
 }
+#: Those that learn kernel machines.
+KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
 
 __all__ = [
+    "KERNEL_NAMES",
     "NAMES",
+    "NORMA",
+    "SVMD",
     "Averaged",
     "BlockFrankWolfe",
     "Bound",
@@ -39,6 +53,10 @@ __all__ = [
     "Explore",
     "Fill",
     "Incremental",
+    "KernelLearner",
+    "KernelSolver",
+    "LaRank",
+    "LaSVM",
     "Learner",
     "MetaDescent",
     "Mistakes",
@@ -49,6 +67,7 @@ __all__ = [
     "Perceptron",
     "ProximalNewton",
     "Ratio",
+    "SOnline",
     "Solver",
     "Start",
     "StreamingDual",

@@ -105,6 +105,10 @@ class KernelLearner(Protocol):
         """|f|^2 in the product space, for the primal of a certificate; NaN without one."""
 
     @property
+    def margin_cost(self) -> np.ndarray | None:
+        """Cost [true, predicted] that the margins of "classes" are asked for; else None."""
+
+    @property
     def n_kept(self) -> int:
         """Support patterns."""
 
@@ -121,7 +125,8 @@ class KernelLearner(Protocol):
 
     def absorb(self, part: Part, row: int) -> None: ...
 
-    def end_pass(self) -> None: ...
+    def end_pass(self, tau: float | None = None) -> None:
+        """The data is at its end. With `tau`: from now on nothing may violate by more than that."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A class that was not known appears: it becomes number `at`, later ones move up."""
@@ -146,3 +151,19 @@ class KernelSolver(Protocol):
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> Any: ...
+
+
+def hinges(scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None) -> np.ndarray:
+    """hinge_i of examples: of signed margins Y, or of class numbers Y with a cost matrix.
+
+    Examples
+    --------
+    >>> hinges(np.array([[0.5], [2.0]]), np.array([1.0, -1.0]), None)
+    array([0.5, 3. ])
+    >>> hinges(np.array([[1.0, 0.5]]), np.array([0]), 1.0 - np.eye(2))
+    array([0.5])
+    """
+    if cost is None:
+        return np.maximum(0.0, np.abs(Y) - np.sign(Y) * scores[:, 0])
+    own = scores[np.arange(len(Y)), Y]
+    return (cost[Y] + scores).max(axis=1) - own

@@ -57,6 +57,7 @@ class ProximalState(NamedTuple):
     order: np.ndarray  # (n,) the first `awake` examples are visited
     awake: np.ndarray  # (1,)
     steps: np.ndarray  # (1,) since all examples were visited
+    calm: np.ndarray  # (2,) sigma when the sleepers fell asleep, and the care taken
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class ProximalNewton:
     nap : int
         Steps without the sleepers before all examples are looked at; 0 lets nobody sleep.
     care : float
-        Who is further from the margin than this many times its last move may sleep.
+        Who is further from the margin than this many times its last move may sleep; doubled
+        whenever one is found to have slept too long.
     """
 
     warm_passes: int = 1
@@ -100,7 +102,7 @@ class ProximalNewton:
         coordinate, rng = DualCoordinate(shrink=False), np.random.default_rng(0)
         for _ in range(self.warm_passes):
             box.epoch(coordinate, oracle, state, rng)
-        return centred(oracle, state)
+        return centred(oracle, state, self.care)
 
     def epoch(self, oracle, geometry, state: ProximalState, rng):
         """One Newton step; exact primal and dual whenever all examples are visited."""
@@ -110,8 +112,7 @@ class ProximalNewton:
         sigma, w, n = float(state.sigma[0]), state.w, oracle.n_examples
         # 0. after some steps without the sleepers, wake them
         if state.awake[0] < n and state.steps[0] >= self.nap:
-            scores(data.rows, w, state.z, state.order[state.awake[0] :])
-            state.awake[0] = n
+            sigma = wake(data, state)
         whole = state.awake[0] == n
         order = state.order[:0] if whole else state.order[: state.awake[0]]
         oracle.tally.calls += int(state.awake[0])
@@ -139,8 +140,8 @@ class ProximalNewton:
         step = line_search(data, cost, state, sigma, residual, direction, order)
         state.w[:] += step * direction
         if whole and self.nap > 0:
-            state.awake[0] = doze(data, state, step, self.care)
-            state.steps[0] = 0
+            state.awake[0] = doze(data, state, step, float(state.calm[1]))
+            state.steps[0], state.calm[0] = 0, sigma
         state.steps[0] += 1
         advance(state.z, state.slide, step, order)
         return state, bound
@@ -160,7 +161,24 @@ class ProximalNewton:
         return float(state.best_linear[0])
 
 
-def centred(oracle, state: box.BoxState) -> ProximalState:
+def wake(data, state: ProximalState) -> float:
+    """Look at the sleepers again; sigma to go on with.
+
+    If one of them is needed, they slept too long: sigma, which has grown for the problem without
+    them, is set back, and more care is taken from now on.
+    """
+    asleep = state.order[state.awake[0] :]
+    scores(data.rows, state.w, state.z, asleep)
+    state.awake[0] = state.order.size
+    target = data.target[asleep]
+    short = np.where(np.signbit(target), state.z[asleep] - target, target - state.z[asleep])
+    if np.any(short > 0.0):
+        state.sigma[0] = state.calm[0]
+        state.calm[1] = max(1.0, 2.0 * state.calm[1])
+    return float(state.sigma[0])
+
+
+def centred(oracle, state: box.BoxState, care: float) -> ProximalState:
     """A proximal state around the dual variables of a coordinate state."""
     n, d = oracle.n_examples, n_weights(oracle.data.rows)
     z, order = np.empty(n), state.active
@@ -178,6 +196,7 @@ def centred(oracle, state: box.BoxState) -> ProximalState:
         order,
         np.array([n]),
         np.array([0]),
+        np.array([sigma, care]),
     )
 
 

@@ -192,6 +192,8 @@ def check_common(solver: Any) -> None:
             raise ValueError(f"{name} is {getattr(solver, name)!r}; a positive number is needed.")
     if solver.nu is not None and not 0.0 < solver.nu < 1.0:
         raise ValueError(f"nu is {solver.nu!r}; a number between 0 and 1 is needed.")
+    if solver.buffer is not None and solver.buffer < 1:
+        raise ValueError(f"buffer is {solver.buffer!r}; at least one pattern is needed.")
     if solver.epochs < 1:
         raise ValueError(f"epochs is {solver.epochs!r}; at least 1 is needed.")
 
@@ -359,7 +361,7 @@ class OnlineKernelMachine:
             return (truth != predicted).astype(np.float64)
         return cost[truth.astype(np.intp), predicted.astype(np.intp)]
 
-    def end_pass(self) -> None:
+    def end_pass(self, tau: float | None = None) -> None:
         """Nothing is left to do: every example has had its step."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
@@ -417,6 +419,10 @@ class OnlineKernelMachine:
         """Of f; NaN where the coefficients are those of a mean, and for NORMA, which keeps none."""
         is_known = self.solver.adapts and not self.rule.horizon
         return float(self.machine.numbers[NORM]) if is_known else float("nan")
+
+    @property
+    def margin_cost(self) -> None:
+        return None
 
     @property
     def n_kept(self) -> int:

@@ -294,14 +294,18 @@ class SvmlightStream:
         if self.bad_lines_path is None:
             yield None
             return
-        part, kept = self.bad_lines_path + ".part", b""
-        if place.bad_bytes:  # of the pass that is taken up
-            with open(part if os.path.exists(part) else self.bad_lines_path, "rb") as before:
-                kept = before.read(place.bad_bytes)
-        with open(part, "wb") as log:
-            log.write(kept)
+        path, part = self.bad_lines_path, self.bad_lines_path + ".part"
+        if place.bad_bytes and size_of(part) < place.bad_bytes <= size_of(path):
+            os.replace(path, part)  # the pass that is taken up has ended, and another has begun
+        # The same data give the same bytes. So what a killed run has written is overwritten, not
+        # cut off: the run may be taken up behind the place where this pass stops.
+        with open(part, "ab"):
+            pass
+        with open(part, "r+b") as log:
+            log.seek(place.bad_bytes)
             yield log
-        os.replace(part, self.bad_lines_path)
+            log.truncate()
+        os.replace(part, path)
 
     def _labels(self, parsed: Parsed, text: np.ndarray, place: Place) -> np.ndarray:
         """Labels of the rows; those of lists, all in one array."""
@@ -353,3 +357,11 @@ def opened(source: Any, offset: int) -> Source:
         return Source(source, offset)
     except OSError as error:
         raise StreamError(f"{name_of(source)}: {error.strerror or error}") from None
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file; -1 if there is none."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return -1

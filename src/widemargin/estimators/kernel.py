@@ -1,0 +1,306 @@
+"""Kernel machines: what the estimators with a `kernel` share.
+
+A kernel machine is learnt by passes over parts of the data, in memory as from a stream, so `fit`
+is `fit_stream` over the rows in random order. `KernelModel` stands in front of `Streaming` and
+takes over where the estimator has a kernel, or a solver that only learns kernel machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..expansion import Machine, Support
+from ..kernel_run import KernelRun, kernel_hinges
+from ..kernels import Precomputed, is_stored_dense, make_kernel
+from ..output_kernels import warn_unless_psd
+from ..run import Certificate
+from ..solvers import KERNEL_NAMES
+from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
+from ..stream_run import certificate_of, check_same
+from ..streams import ArrayStream, Chunk
+from .fitting import named_solver
+from .streaming import Streaming, as_stream, check_weights
+
+#: Rows between two looks at the clock, at Ctrl-C and at the history.
+CHUNK_ROWS = 1024
+#: Rows of a precomputed kernel whose eigenvalues are looked at.
+LOOKED_AT = 1000
+#: Parameters that mean nothing to a kernel machine, and what they are when not set.
+LINEAR_ONLY = {
+    "prior": None,
+    "nonnegative": False,
+    "rescaling": "margin",
+    "stop": None,
+    "warm_start": False,
+}
+
+
+class Shuffled(ArrayStream):
+    """Rows in memory in a given order; nothing is copied but the rows of a chunk."""
+
+    def __init__(self, X, y, weight, order: np.ndarray, name: str = "X"):
+        super().__init__(X, y, weight=weight, name=name, chunk_rows=CHUNK_ROWS)
+        self.order = order
+
+    def chunks(self, position: Any = None):
+        """Chunks from place `position` of the order on."""
+        for begin in range(int(position or 0), self.n_rows, self.chunk_rows):
+            rows = self.order[begin : begin + self.chunk_rows]
+            weight = None if self.weight is None else self.weight[rows]
+            y = None if self.y is None else self.y[rows]
+            end = begin + rows.size
+            yield Chunk(self.X[rows], y, row=begin, source=self.name, weight=weight, position=end)
+
+
+class KernelModel(Streaming):
+    """Mixin: kernel machines.
+
+    The estimator has `kernel`, `gamma`, `degree`, `coef0` and `precision`, and gives
+    `_kernel_task(solver)` (what is to be learnt) and `_kernel_targets(chunk)` (Y and factors of C
+    of a chunk).
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    precision: str
+    fit_intercept: Any
+    _kernel_task: Callable
+    _kernel_targets: Callable
+    _auto_kernel_solver: Callable
+    _machine: Machine | None
+    _given: Any  # a precomputed kernel, while the model is fitted
+    solver_: Any
+    dual_objective_: float | None
+    square_norm_: float | None
+
+    # ------------------------------------------------------------ what was learnt
+
+    @property
+    def is_kernel_machine(self) -> bool:
+        """Whether the parameters ask for a kernel machine."""
+        kernel = getattr(self, "kernel", "linear")
+        if not (isinstance(kernel, str) and kernel == "linear"):
+            return True
+        if isinstance(self.solver, str):
+            return self.solver in KERNEL_NAMES
+        return isinstance(self.solver, KernelSolver)
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The patterns with a coefficient that is not zero, (n_support, d)."""
+        machine = self._current_machine("support_vectors_")
+        return machine.support.patterns[machine.used].matrix
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Their coefficients, (outputs, n_support)."""
+        machine = self._current_machine("dual_coef_")
+        return machine.coefficients[machine.used].T.copy()
+
+    @property
+    def n_support_(self) -> int:
+        """Number of support patterns."""
+        return int(self._current_machine("n_support_").used.size)
+
+    def _current_machine(self, name: str = "support_vectors_") -> Machine:
+        run = getattr(self, "_run", None)
+        if isinstance(run, KernelRun) and run.learner is not None:
+            learner = run.learner
+            return Machine(learner.support, learner.coefficients, learner.offsets)
+        machine = getattr(self, "_machine", None)
+        if machine is None:
+            raise AttributeError(f"{type(self).__name__} has no {name}: it is no kernel machine.")
+        return machine
+
+    def _kernel_scores(self, X) -> np.ndarray:
+        """f(x), (n, outputs)."""
+        return self._current_machine().scores(X)
+
+    # ------------------------------------------------------------ learning
+
+    def _fit_kernel(self, X, y, weights):
+        """`fit` by a kernel solver: its epochs over the rows in random order."""
+        self._check_kernel_parameters()
+        names = getattr(self, "feature_names_in_", None)
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if precomputed:
+            self._given = checked_gram(X)
+            X = np.arange(X.shape[0], dtype=np.float64)[:, None]
+        order = check_random_state(self.random_state).permutation(X.shape[0])
+        solver = self._streaming_solver()
+        most = solver.epochs if self.max_passes is None else min(solver.epochs, self.max_passes)
+        self._n_rows_known = n = X.shape[0]
+        try:
+            self.fit_stream(Shuffled(X, y, weights, order), passes=max(1, int(most)))
+        finally:
+            self._n_rows_known = self._given = None
+        self._machine = self._current_machine().compacted()
+        if precomputed:
+            self._machine.support.kernel = Precomputed()
+            self.n_features_in_ = n
+        self._run = None  # rows between patterns are no part of a model
+        if names is not None:
+            self.feature_names_in_ = names
+        return self
+
+    def _check_kernel_parameters(self) -> None:
+        """Before any work is done."""
+        for name, unset in LINEAR_ONLY.items():
+            value = getattr(self, name, unset)
+            if not (value is unset or (isinstance(value, str | bool) and value == unset)):
+                raise ValueError(f"{name} is for linear models; a kernel machine has none.")
+        if self.precision not in ("float32", "float64"):
+            raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
+        if not (isinstance(self.fit_intercept, bool) or self.fit_intercept == "auto"):
+            raise ValueError(f"fit_intercept is {self.fit_intercept!r}; True, False or 'auto'.")
+        self._streaming_solver()
+
+    def _streaming_solver(self) -> Any:
+        if not self.is_kernel_machine:
+            return super()._streaming_solver()
+        if isinstance(self.solver, str) and self.solver == "auto":
+            return self._auto_kernel_solver()
+        solver = named_solver(self.solver)
+        if not isinstance(solver, KernelSolver):
+            known = ", ".join(map(repr, KERNEL_NAMES))
+            raise ValueError(
+                f"solver is {solver!r}, which learns linear models; kernel={self.kernel!r} needs "
+                f"one of {known}."
+            )
+        return solver
+
+    def _new_run(self):
+        if not self.is_kernel_machine:
+            return super()._new_run()
+        self._check_kernel_parameters()
+        solver = self._streaming_solver()
+        self._columns, self._is_fixed, self._trained, self._machine = 0, False, None, None
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+
+        def make_task() -> KernelTask:
+            task = self._kernel_task(solver)
+            task.n_examples = getattr(self, "_n_rows_known", None)
+            task.C, task.bias = float(self.C), self.fit_intercept is True
+            return task
+
+        return KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
+
+    def _new_support(self, part: Part) -> Support:
+        """An empty support for inputs like these."""
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            if getattr(self, "_given", None) is None:
+                raise ValueError(
+                    "kernel='precomputed' needs all kernel values at once: use fit, not streams."
+                )
+            kernel: Any = Precomputed(self._given)
+        else:
+            params = self.gamma, self.degree, self.coef0
+            kernel = make_kernel(self.kernel, *params, X=part.X)
+        self.kernel_ = kernel if not isinstance(kernel, Precomputed) else Precomputed()
+        return Support(kernel, part.n_features, self.precision, is_stored_dense(part.X))
+
+    def _oracle_of(self, chunk: Chunk):
+        if not self.is_kernel_machine:
+            return super()._oracle_of(chunk)
+        check_weights(chunk)
+        X = self._inputs(chunk)
+        Y, factors = self._kernel_targets(chunk)
+        weights = np.full(X.shape[0], float(self.C))
+        if factors is not None:
+            weights *= factors
+        return Part(X, Y, weights)
+
+    def _settle(self, run, reason: str | None) -> None:
+        if not isinstance(run, KernelRun):
+            super()._settle(run, reason)
+            return
+        learner = run.learner
+        self.n_features_in_ = self._columns
+        self.intercept_ = learner.offsets.copy()
+        self._certificate = run.certificate
+        self.uncertified_ = run.solver.uncertified
+        if run.certificate is None and self.uncertified_ is None:
+            self.uncertified_ = (
+                "a kernel machine's objective takes a pass of kernel values over all data; "
+                "`verify` with the training data makes it"
+            )
+        self.dual_objective_ = self.square_norm_ = None
+        if run.solver.uncertified is None:
+            self.dual_objective_, self.square_norm_ = learner.dual, learner.square_norm
+        self.margin_cost_ = learner.margin_cost
+        self._set_books(run, reason)
+
+    def verify(self, stream) -> Certificate:
+        """Prove the gap of the model: one pass over the data it was trained on.
+
+        Parameters
+        ----------
+        stream : Stream, (X, y), path, list of paths, or iterator of batches
+            The training data, in any order and any chunks; other data is refused.
+
+        Returns
+        -------
+        Certificate
+            With scope "data"; also the new `certificate_`.
+        """
+        check_is_fitted(self)
+        if not self.is_kernel_machine:
+            return super().verify(stream)
+        reason = self.solver_.uncertified
+        if reason is not None:
+            raise ValueError(f"{type(self.solver_).__name__} has no certificate: {reason}.")
+        self._check_unchanged()
+        stream = as_stream(stream)
+        self._columns, self._is_fixed = int(self.n_features_in_), True
+        machine, cost = self._current_machine(), getattr(self, "margin_cost_", None)
+        total, found = kernel_hinges(stream, self._oracle_of, machine, cost)
+        check_same(self.fingerprint_, found, stream.name)
+        assert self.square_norm_ is not None and self.dual_objective_ is not None
+        primal = 0.5 * self.square_norm_ + total
+        self.certificate_ = certificate_of(primal, self.dual_objective_)
+        self.uncertified_ = None
+        return self.certificate_
+
+    # ------------------------------------------------------------ saving
+
+    def _machine_arrays(self) -> dict[str, np.ndarray] | None:
+        """Patterns and coefficients for a file; None for a linear model."""
+        if not self.is_kernel_machine:
+            return None
+        machine = self._current_machine().compacted()
+        arrays = {f"support.{k}": v for k, v in machine.support.arrays().items()}
+        arrays |= {"coefficients": machine.coefficients, "offsets": machine.offsets}
+        return arrays | {"shape": np.array([machine.support.n_columns, machine.support.dense])}
+
+    def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
+        """The machine of a file."""
+        n_columns, dense = (int(number) for number in arrays["shape"])
+        support = Support(kernel, n_columns, self.precision, bool(dense))
+        support.restore({k[8:]: v for k, v in arrays.items() if k.startswith("support.")})
+        self.kernel_ = kernel
+        self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
+
+
+def checked_gram(K: Any) -> np.ndarray:
+    """A square, symmetric matrix of kernel values; a negative eigenvalue is told."""
+    if sp.issparse(K):
+        K = K.toarray()
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
+            f"{K.shape}."
+        )
+    if not np.allclose(K, K.T, rtol=1e-4, atol=1e-6 * float(np.abs(K).max(initial=1.0))):
+        raise ValueError("The precomputed kernel matrix is not symmetric.")
+    part = K[:LOOKED_AT, :LOOKED_AT]
+    warn_unless_psd(np.asarray(part, dtype=np.float64), "The precomputed kernel matrix")
+    return K

@@ -1,0 +1,163 @@
+"""What is new in a stream: novelty detection with a kernel, learnt online."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..persistence import Saving
+from ..solvers import SVMD
+from ..solvers.kernel_learner import KernelTask
+from .fitting import SolverParameters, check_parameters, checked_inputs, checked_weights, is_number
+from .kernel import KernelModel
+
+
+class NoveltyDetector(
+    KernelModel, Saving, CallbackSupportMixin, SolverParameters, OutlierMixin, BaseEstimator
+):
+    """Which inputs are unlike those seen so far.
+
+    f(x) is large where inputs are common; about a share `nu` of the examples lies below the
+    margin, which adapts itself. Learnt online by SVMD (a step size that adapts itself) or NORMA (a
+    scheduled one), in a pass over the data, from a stream or by `partial_fit`.
+
+    Parameters
+    ----------
+    nu : float
+        Share of the training examples that may count as novel, in (0, 1).
+    kernel, gamma, degree, coef0, precision
+        As in `SVMClassifier`.
+    solver : "auto", "svmd", "norma", or an instance
+    max_passes, max_seconds : float or None
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    offset_ : float
+        The margin: `decision_function` is `score_samples` minus it.
+    support_vectors_, dual_coef_, n_support_, kernel_, history_, solver_
+        As in `SVMClassifier`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> detector = NoveltyDetector(nu=0.1, gamma=0.5, random_state=0).fit(X)
+    >>> detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    C = 1.0
+    tol = 1e-3
+    stop = None
+
+    def __init__(
+        self,
+        *,
+        nu=0.1,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        precision="float32",
+        solver="auto",
+        max_passes=None,
+        max_seconds=None,
+        random_state=None,
+    ):
+        self.nu = nu
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.precision = precision
+        self.solver = solver
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
+        self.random_state = random_state
+
+    fit_intercept = "auto"
+    is_kernel_machine = True
+
+    @with_callbacks
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit to the rows of X (n, d), dense or CSR.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : ignored
+        sample_weight : array (n,), optional
+        """
+        check_parameters(self)
+        X = self._checked(X, reset=True)
+        return self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X))
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Learn from further rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, d)
+        y : ignored
+        sample_weight : array (n,), optional
+        """
+        return self._partial_fit(X, np.zeros(np.shape(X)[0]), sample_weight, None)
+
+    def _checked(self, X, reset: bool):
+        types = [np.float64, np.float32]
+        return validate_data(self, X, accept_sparse="csr", dtype=types, order="C", reset=reset)
+
+    def _checked_part(self, X, y, is_first: bool):
+        return self._checked(X, is_first), y
+
+    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+        if classes is not None:
+            raise ValueError("classes=... is for classifiers.")
+
+    def _auto_kernel_solver(self):
+        return SVMD()
+
+    def _streaming_solver(self):
+        """The solver with nu, unless it has its own."""
+        if not is_number(self.nu) or not 0 < self.nu < 1:
+            raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}.")
+        solver = super()._streaming_solver()
+        if "novelty" not in solver.kinds:
+            raise ValueError(f"{type(solver).__name__} learns classes; use 'svmd' or 'norma'.")
+        return solver if solver.nu is not None else replace(solver, nu=float(self.nu))
+
+    def _kernel_task(self, solver) -> KernelTask:
+        """What is to be learnt."""
+        return KernelTask("novelty")
+
+    def _kernel_targets(self, chunk):
+        """No targets; factors of C of a chunk."""
+        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
+        return np.zeros(chunk.size), weights
+
+    def _settle(self, run, reason) -> None:
+        super()._settle(run, reason)
+        self.offset_ = run.learner.numbers()["margin"]
+
+    def score_samples(self, X):
+        """f(x), large for what is common."""
+        return self.decision_function(X) + self.offset_
+
+    def decision_function(self, X):
+        """f(x) minus the margin: negative for what is new."""
+        check_is_fitted(self)
+        return self._kernel_scores(checked_inputs(self, X))[:, 0]  # its offset is the margin
+
+    def predict(self, X):
+        """1 for what is common, -1 for what is new."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags

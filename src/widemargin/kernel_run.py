@@ -1,0 +1,105 @@
+"""Learning a kernel machine from a stream: the books of `StreamRun` around a `KernelLearner`.
+
+    primal(f) = 1/2 |f|^2 + sum_i C_i hinge_i(f)       a pass of scores over all data
+
+The dual value of LaSVM and LaRank is a lower bound for all data seen, since examples that were
+passed over have dual variables 0. The primal is known only after a pass at fixed f, which costs as
+many kernel values as predicting all data; it is made on request (`verify`). SVMD and NORMA have no
+objective to be certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .expansion import Machine, Support
+from .run import Certificate
+from .solvers.kernel_learner import KernelSolver, KernelTask, Part, hinges
+from .stream_run import StreamRun, add_part, certificate_of, check_same
+from .streams import Chunk, Stream
+from .streams.fingerprint import Fingerprint
+
+
+class KernelRun(StreamRun):
+    """A kernel learner, what it has seen, and the books.
+
+    Parameters
+    ----------
+    solver : KernelSolver
+    make_task : callable
+        What is to be learnt, once the first part is known.
+    make_support : callable
+        An empty support for parts like the given one.
+    rng : numpy Generator
+    encode : callable
+        Makes a `Part` of a chunk, or says what is wrong with it.
+    tol : float
+    """
+
+    def __init__(self, solver: KernelSolver, make_task, make_support, rng, encode, tol: float):
+        super().__init__(solver, None, rng, encode, tol)
+        self.make_task: Callable[[], KernelTask] = make_task
+        self.make_support: Callable[[Part], Support] = make_support
+
+    def checks_gap(self, passes: int | None) -> bool:
+        """Only where the number of passes is left to the gap: proving it is dear."""
+        return passes is None and self.solver.uncertified is None
+
+    def begin(self, part: Part) -> None:
+        """Make the learner; `part` is the first part of the data."""
+        support = self.make_support(part)
+        self.learner = self.solver.kernel_learner(self.make_task(), support, self.rng)
+        for name in self.measured():
+            self.history.add_column(name)
+
+    def absorb(self, chunk: Chunk, is_new: bool = False) -> None:
+        """Learn from a chunk."""
+        super().absorb(chunk, is_new)
+        if self.passes == 0:
+            weight = chunk.size if chunk.weight is None else float(np.sum(chunk.weight))
+            self.total_cost += weight * self.learner.task.C
+
+    def measured(self) -> dict[str, float]:
+        """Kernel values computed so far, and what the solver has to tell."""
+        count = float(self.learner.support.n_evaluations)
+        return {"kernel_evaluations": count, **self.learner.numbers()}
+
+    def cache_certificate(self) -> Certificate | None:
+        """None: the primal of kept patterns is not tracked."""
+        return None
+
+    def finish_pass(self) -> None:
+        """The learner makes the most of what it keeps.
+
+        Violations of at most tau by all examples leave a gap of at most tau * sum_i C_i.
+        """
+        tau = None
+        if self.is_open_ended:
+            tau = 0.5 * self.tol * max(self.learner.dual, 1e-12) / self.total_cost
+        self.learner.end_pass(tau)
+
+    def verify(self, stream: Stream, look_up: Callable[[], Any] = lambda: None) -> Certificate:
+        """One pass at fixed f over the data learnt from: a true certificate."""
+        learner = self.learner
+        machine = Machine(learner.support, learner.coefficients, learner.offsets)
+        count = learner.support.n_evaluations
+        total, found = kernel_hinges(stream, self.encode, machine, learner.margin_cost, look_up)
+        learner.support.n_evaluations = count  # those of training are counted, not of checking
+        check_same(self.fingerprint, found, stream.name)
+        self.n_calls += found.count
+        self.certificate = certificate_of(0.5 * learner.square_norm + total, learner.dual)
+        return self.certificate
+
+
+def kernel_hinges(stream: Stream, encode, machine: Machine, cost, look_up=lambda: None):
+    """(sum of C_i hinge_i, fingerprint) of all examples of a stream."""
+    total, found = 0.0, Fingerprint()
+    for chunk in stream.chunks():
+        look_up()
+        part = encode(chunk)
+        add_part(found, part.X, part.Y, part.weights)
+        total += float(np.dot(part.weights, hinges(machine.scores(part.X), part.Y, cost)))
+    return total, found

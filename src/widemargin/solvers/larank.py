@@ -1,0 +1,390 @@
+"""LaRank and SOnline: a kernel machine of several classes in one pass over the data.
+
+LaRank (Bordes, Bottou, Gallinari, Weston 2007) climbs the dual of the Crammer-Singer machine by
+steps on two dual variables of one pattern (`larank_loops.py` has the formulas):
+
+    ProcessNew    the next example: from its truth and its most violating output
+    ProcessOld    a random support pattern: from its best and worst output
+    Optimize      the same among outputs that have a dual variable already; ten of them at once
+
+Which one is next is drawn in proportion to the recent gain of the dual per cost. A pattern
+whose dual variables are all zero leaves. SOnline (Wu, Yuan, Liu, Zheng 2009) is the same with any
+loss in the margin and a kernel between outputs; with the 0-1 loss it is LaRank.
+
+Cost, by `schedule`: "work" counts entries of kernel rows read, a computed one at a fixed price that
+grows with the number of features (reproducible); "evaluations" counts every kernel value alike
+(reproducible); "seconds" measures the price while it runs (not reproducible).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..expansion import Block, Gram, Support, make_block, resized
+from .box import shuffle
+from .kernel_learner import KernelTask, Part
+from .larank_loops import (
+    FULL,
+    LIVE,
+    SLOTS,
+    STEPS,
+    TESTED,
+    WAIT,
+    WAITING,
+    Fresh,
+    Machine,
+    Rules,
+    learn,
+    settle,
+    sweep,
+)
+from .learner import Progressive
+
+SCHEDULES = ("work", "evaluations", "seconds")
+#: Slots that there is room for at first.
+FIRST = 256
+#: Rows fetched together at most.
+TOGETHER = 64
+#: Sweeps of a final optimisation at most.
+MOST_SWEEPS = 100_000
+#: Arrays of `Machine` with an entry, or a column, for each slot.
+SLOTTED = ("beta", "score", "own", "bound", "label", "row", "live", "place", "free", "purpose")
+
+
+@dataclass(frozen=True)
+class LaRank:
+    """One pass of LaRank: the 0-1 loss in the margin.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data.
+    schedule : "work", "evaluations" or "seconds"
+        What a gain of the dual is divided by; see the head of this file.
+    finish : bool
+        Optimise all support patterns to within `tau` at the end of each pass.
+    tau : float
+        Differences of gradients that are not worth a step, as a share of the largest loss.
+    memory : float
+        Megabytes of kernel values between patterns that are kept.
+    block : int
+        Examples whose kernel values are computed together.
+    window : float
+        Examples over which the progressive error is averaged.
+
+    Examples
+    --------
+    >>> from widemargin.kernels import RBF
+    >>> task = KernelTask("classes", n_outputs=2)
+    >>> learner = LaRank().kernel_learner(task, Support(RBF(), 1), np.random.default_rng(0))
+    >>> X = np.array([[0.0], [1.0], [0.1], [0.9]])
+    >>> learner.absorb(Part(X, np.array([0, 1, 0, 1]), np.ones(4)), row=0)
+    >>> learner.coefficients.shape[1], learner.dual > 0.0
+    (2, True)
+    """
+
+    epochs: int = 1
+    schedule: str = "work"
+    finish: bool = True
+    tau: float = 0.03
+    memory: float = 200.0
+    block: int = 64
+    window: float = 10_000.0
+
+    kinds: ClassVar[tuple[str, ...]] = ("classes",)
+    uncertified: ClassVar[str | None] = None
+    sensitive: ClassVar[bool] = False
+
+    def __post_init__(self):
+        if self.schedule not in SCHEDULES:
+            known = ", ".join(map(repr, SCHEDULES))
+            raise ValueError(f"schedule is {self.schedule!r}; known are {known}.")
+        for name in ("epochs", "block"):
+            number = getattr(self, name)
+            if not isinstance(number, int | np.integer) or number < 1:
+                raise ValueError(f"{name} is {number!r}; a whole number above 0 is needed.")
+        if not self.memory > 0:
+            raise ValueError(f"memory is {self.memory} megabytes; more than 0 is needed.")
+        if not 0 <= self.tau < np.inf:
+            raise ValueError(f"tau is {self.tau}; a finite number >= 0 is needed.")
+
+    def kernel_learner(
+        self, task: KernelTask, support: Support, rng: np.random.Generator
+    ) -> LaRankLearner:
+        """A learner of the classes of `task`."""
+        if task.kind not in self.kinds:
+            raise ValueError(f"{type(self).__name__} learns classes; the task is {task.kind!r}.")
+        if task.bias:
+            raise ValueError(f"{type(self).__name__} has no bias: it compares scores of classes.")
+        return LaRankLearner(self, task, support, rng)
+
+
+@dataclass(frozen=True)
+class SOnline(LaRank):
+    """As `LaRank`, with the loss of the task in the margin."""
+
+    sensitive: ClassVar[bool] = True
+
+
+class LaRankLearner:
+    """See `kernel_learner.py`."""
+
+    def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
+        self.solver, self.task, self.support = solver, task, support
+        self.progressive = Progressive(solver.window)
+        self.gram = Gram(support, solver.memory)
+        self.gram.grow(FIRST)
+        self.machine = new_machine(task.n_outputs, FIRST, rng)
+        self.machine = self.machine._replace(waiting=self._waiting())
+        self.rules = self._rules(task.cost)
+        self.n_rows = 0  # rows seen in the first pass
+        self.spent = np.zeros(4)  # seconds, kernel values computed; seconds, entries read
+
+    def _rules(self, cost: np.ndarray | None) -> Rules:
+        K = self.machine.beta.shape[0]
+        flat = 1.0 - np.eye(K)
+        cost = flat if cost is None else np.ascontiguousarray(cost, dtype=np.float64)
+        kappa = self.task.output_kernel
+        kappa = np.zeros((0, 0)) if kappa is None else np.ascontiguousarray(kappa, np.float64)
+        for name, matrix in (("cost", cost), ("output_kernel", kappa)):
+            if matrix.size and matrix.shape != (K, K):
+                raise ValueError(f"{name} has shape {matrix.shape}; {K} classes need ({K}, {K}).")
+        loss = cost if self.solver.sensitive else flat
+        tau = self.solver.tau * (float(loss.max()) or 1.0)
+        return Rules(loss, cost, kappa, tau, self._price())
+
+    def _price(self) -> float:
+        """Cost of a kernel value computed, where an entry of a kept row costs 1."""
+        if self.solver.schedule == "evaluations":
+            return 1.0
+        return 4.0 + self.support.n_columns / 32.0
+
+    # -------------------------------------------------------------- what is learnt
+
+    @property
+    def n_slots(self) -> int:
+        return int(self.machine.counts[SLOTS])
+
+    def _mixed(self, values: np.ndarray) -> np.ndarray:
+        """kappa @ values."""
+        return self.rules.kappa @ values if self.rules.kappa.size else values
+
+    @property
+    def beta(self) -> np.ndarray:
+        """Dual variables (n_slots, K)."""
+        return self.machine.beta[:, : self.n_slots].T
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        return np.ascontiguousarray(self._mixed(self.machine.beta[:, : self.n_slots]).T)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.zeros(self.machine.beta.shape[0])
+
+    @property
+    def square_norm(self) -> float:
+        part = slice(0, self.n_slots)
+        return float(np.vdot(self.machine.beta[:, part], self._mixed(self.machine.score[:, part])))
+
+    @property
+    def dual(self) -> float:
+        n = self.n_slots
+        losses = self.rules.loss[self.machine.label[:n]]
+        return -float(np.vdot(self.beta, losses)) - 0.5 * self.square_norm
+
+    @property
+    def margin_cost(self) -> np.ndarray:
+        return self.rules.loss
+
+    @property
+    def n_kept(self) -> int:
+        return int(self.machine.counts[LIVE])
+
+    @property
+    def n_bytes(self) -> int:
+        arrays = sum(array.nbytes for array in self.machine)
+        return self.support.n_bytes + self.gram.n_bytes + arrays
+
+    @property
+    def n_visits(self) -> int:
+        return int(self.machine.counts[STEPS] + self.machine.counts[TESTED])
+
+    def numbers(self) -> dict[str, float]:
+        new, old, optimize = (self.machine.rate / self.machine.rate.sum()).tolist()
+        return {
+            "share_new": new,
+            "share_old": old,
+            "share_optimize": optimize,
+            "steps": float(self.machine.counts[STEPS]),
+        }
+
+    # -------------------------------------------------------------- learning
+
+    def absorb(self, part: Part, row: int) -> None:
+        """Test, then train on a part."""
+        is_new = row >= self.n_rows
+        for begin in range(0, part.n_examples, self.solver.block):
+            rows = np.arange(begin, min(begin + self.solver.block, part.n_examples))
+            if not is_new:  # support patterns are known already
+                rows = rows[~np.isin(rows + row, self.machine.row[: self.n_slots])]
+            if not rows.size:
+                continue
+            fresh = Fresh(
+                np.ascontiguousarray(part.Y[rows], np.int64),
+                np.ascontiguousarray(part.weights[rows], np.float64),
+                rows + row,
+                np.full(rows.size, -1),
+                np.zeros(1),
+            )
+            contiguous = rows.size == rows[-1] - rows[0] + 1
+            at = slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
+            self._take(self.support.patterns_of(part.X[at]), fresh)
+            if is_new:
+                self.progressive.add(rows.size, fresh.loss[0])
+        self.n_rows = max(self.n_rows, row + part.n_examples)
+        self._serve()
+
+    def _take(self, patterns, fresh: Fresh) -> None:
+        """LaRank over a block of examples."""
+        start = time.perf_counter()
+        block = make_block(self.support, patterns, self.gram.capacity)
+        computed = len(patterns) * (self.n_slots + len(patterns))
+        self._measure(0, time.perf_counter() - start, computed)
+        K = self.machine.beta.shape[0]
+        f, g, b, why = np.empty((K, 1)), np.empty(K), 0, WAIT
+        while why:
+            start, steps = time.perf_counter(), int(self.machine.counts[STEPS])
+            b, why = learn(self.machine, self.rules, self.gram.kept, block, fresh, b, f, g)
+            read = (int(self.machine.counts[STEPS]) - steps) * self.n_slots
+            self._measure(1, time.perf_counter() - start, read)
+            self._store(patterns, fresh)
+            if why == WAIT:
+                self._serve()
+            elif why == FULL:
+                block = self._grow(block)
+
+    def _measure(self, kind: int, seconds: float, amount: int) -> None:
+        """Book the time of computing kernel values (0) or of steps (1); old times fade."""
+        if self.solver.schedule != "seconds":
+            return
+        part = self.spent[2 * kind : 2 * kind + 2]
+        part *= 0.99
+        part += seconds, amount
+        values, entries = self.spent[:2], self.spent[2:]
+        if values[1] > 0 and entries[1] > 0:
+            price = values[0] / values[1] / (entries[0] / entries[1])
+            self.rules = self.rules._replace(price=float(price))
+
+    def _store(self, patterns, fresh: Fresh) -> None:
+        """Keep the patterns of examples that became support patterns and still are."""
+        placed = np.flatnonzero(fresh.slot >= 0)
+        slots = fresh.slot[placed]
+        stays = self.machine.row[slots] == fresh.row[placed]
+        self.support.store(slots[stays], patterns[placed[stays]])
+        fresh.slot[placed] = -1
+
+    def _serve(self) -> None:
+        """Fetch the rows of the patterns that wait, and take their steps."""
+        n = int(self.machine.counts[WAITING])
+        if n:
+            self.gram.fetch_rows(self.machine.waiting[:n])
+            settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
+
+    def _grow(self, block: Block) -> Block:
+        """Room for half as many slots again."""
+        self._serve()  # the list of those who wait may become shorter
+        capacity = 3 * self.gram.capacity // 2
+        self.gram.grow(capacity)
+        larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
+        for name in ("row", "purpose"):
+            larger[name][self.n_slots :] = -1
+        self.machine = self.machine._replace(**larger, waiting=self._waiting())
+        return block._replace(rows=resized(block.rows, capacity, 1))
+
+    def _waiting(self) -> np.ndarray:
+        """The list of waiting patterns, never longer than half of the rows kept."""
+        return np.zeros(max(1, min(TOGETHER, len(self.gram.kept.slot_of) // 2)), np.int64)
+
+    def end_pass(self, tau: float | None = None) -> None:
+        """With `finish` or a `tau`, optimise the support patterns until all are within tau."""
+        if tau is not None:
+            self.rules = self.rules._replace(tau=min(tau, self.rules.tau))
+        if self.solver.finish or tau is not None:
+            self.optimize()
+
+    def optimize(self) -> None:
+        """Sweep over all support patterns, all outputs, until none is more than tau away."""
+        worst, g = np.full(1, np.inf), np.empty(self.machine.beta.shape[0])
+        for _ in range(MOST_SWEEPS):
+            if worst[0] <= self.rules.tau:
+                break
+            order = self.machine.live[: self.n_kept].copy()
+            shuffle(order, self.machine.word)
+            worst[0], at = 0.0, 0
+            while at < order.size:
+                at = sweep(self.machine, self.rules, self.gram.kept, order, at, worst, g)
+                self._serve()
+
+    # -------------------------------------------------------------- changes from outside
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """Make room for a class; patterns have no dual variable of it yet."""
+        machine = self.machine
+        zeros = np.zeros(machine.beta.shape[1])
+        machine.label[machine.label >= at] += 1
+        self.machine = machine._replace(
+            beta=np.insert(machine.beta, at, zeros, axis=0),
+            score=np.insert(machine.score, at, zeros, axis=0),
+        )
+        self.rules = self._rules(cost)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {f"support.{name}": array for name, array in self.support.arrays().items()}
+        found |= {f"gram.{name}": array for name, array in self.gram.arrays().items()}
+        found |= {f"machine.{name}": array for name, array in self.machine._asdict().items()}
+        return found | {
+            "cost": self.rules.cost,
+            "progressive": self.progressive.numbers,
+            "rows": np.array([self.n_rows]),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        def under(prefix: str) -> dict[str, np.ndarray]:
+            start = len(prefix)
+            return {n[start:]: a for n, a in arrays.items() if n.startswith(prefix)}
+
+        self.support.restore(under("support."))
+        self.gram.restore(under("gram."))
+        self.machine = Machine(**{n: np.array(a) for n, a in under("machine.").items()})
+        self.rules = self._rules(arrays["cost"])
+        self.progressive.numbers = np.array(arrays["progressive"])
+        self.n_rows = int(arrays["rows"][0])
+
+
+def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> Machine:
+    """No patterns; all operations equally likely."""
+
+    def slots(dtype=np.float64, value=0) -> np.ndarray:
+        return np.full(capacity, value, dtype)
+
+    return Machine(
+        beta=np.zeros((n_outputs, capacity)),
+        score=np.zeros((n_outputs, capacity)),
+        own=slots(),
+        bound=slots(),
+        label=slots(np.int64),
+        row=slots(np.int64, -1),
+        live=slots(np.int64),
+        place=slots(np.int64),
+        free=slots(np.int64),
+        waiting=np.zeros(1, np.int64),
+        purpose=slots(np.int64, -1),
+        counts=np.zeros(7, np.int64),
+        rate=np.ones(3),
+        word=rng.integers(1, 2**63, 1).astype(np.uint64),
+    )

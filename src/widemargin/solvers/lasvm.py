@@ -1,0 +1,382 @@
+"""LaSVM (Bordes, Ertekin, Weston, Bottou, JMLR 2005): an online support vector machine.
+
+    W(alpha) = sum_s margin_s alpha_s - 1/2 sum_st alpha_s alpha_t K_st        to be maximised
+    alpha_s between 0 and sign(margin_s) C_s;    with a bias: sum_s alpha_s = 0
+
+    Process      an example that makes a tau-violating pair with a pattern becomes a pattern itself,
+                 and the pair (i, j) makes its best step: alpha_i += step, alpha_j -= step,
+                 step = min((g_i - g_j) / (K_ii + K_jj - 2 K_ij), high_i - alpha_i, alpha_j - low_j)
+    Reprocess    the most violating pair of patterns makes a step; then patterns leave that have
+                 alpha = 0 and a gradient beyond the extremes
+    Finish       Reprocess until no pair violates by more than tau
+
+A pair violates where alpha_i can grow, alpha_j can fall and g_i - g_j > tau. Without a bias there
+is no constraint between the variables: a step moves one of them, by g_i / K_ii clipped to its box,
+and a pattern with alpha = 0 leaves when its own gradient points out of the box.
+
+The bias is b = (g_i + g_j) / 2 of the extreme gradients. With g_s = margin_s - f(x_s)
+
+    W = 1/2 sum_s alpha_s (margin_s + g_s)            |f|^2 = sum_s alpha_s (margin_s - g_s)
+
+cost a pass over the patterns. Symbols are in `lasvm_state.py`, compiled loops in `lasvm_loops.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..expansion import Block, Gram, Support, resized
+from . import lasvm_loops as loops
+from . import lasvm_state as state
+from .kernel_learner import KernelTask, Part
+from .lasvm_state import Coming, Machine, Rule
+from .learner import Progressive
+
+#: Examples whose kernel values are computed together.
+BLOCK = 128
+#: The same where the next example is chosen among some of them.
+CHOICE = 256
+#: Examples that are turned into patterns together.
+CHUNK = 1024
+#: Share of the memory for rows between patterns; the rest is for the block at hand.
+KEPT_SHARE = 0.95
+#: Steps of one Finish, at most.
+MOST_STEPS = 10_000_000
+
+SELECTIONS = {"random": state.GIVEN, "gradient": state.GRADIENT, "active": state.ACTIVE}
+PARTNERS = ("first_order", "second_order")
+
+
+@dataclass(frozen=True)
+class LaSVM:
+    """Online kernel machine of two classes, with or without a bias.
+
+    After one pass it is near the optimum, after two with Finish mostly within a few thousandths of
+    it: the first pass lets go of examples that only later matter. Examples in the support are not
+    evaluated again in later passes.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data that `fit` makes.
+    finish : bool
+        Whether a pass ends with Finish: the patterns kept are optimised until no pair violates.
+    partner : "first_order" or "second_order"
+        The second of a pair: the extreme gradient (as published), or the largest gain.
+    selection : "random", "gradient" or "active"
+        The next example: in the order given; or, of 50 random unseen ones of the part at hand, the
+        most misclassified one or the one nearest to the decision boundary.
+    tau : float
+        Violations up to tau are left alone.
+    reprocess : int
+        Calls of Reprocess after each example.
+    memory : float
+        Megabytes of kernel values that are kept.
+
+    Examples
+    --------
+    >>> from widemargin.kernels import RBF
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, 1.0, 1.0, -1.0])
+    >>> support = Support(RBF(gamma=1.0), n_columns=1)
+    >>> task = KernelTask("binary", bias=True)
+    >>> learner = LaSVM().kernel_learner(task, support, np.random.default_rng(0))
+    >>> learner.absorb(Part(X, y, np.full(4, 10.0)), row=0)
+    >>> learner.end_pass()
+    >>> np.sign(support.rows(support.patterns_of(X)) @ learner.coefficients + learner.offsets).T
+    array([[-1.,  1.,  1., -1.]])
+    """
+
+    epochs: int = 2
+    finish: bool = True
+    partner: str = "second_order"
+    selection: str = "random"
+    tau: float = 1e-3
+    reprocess: int = 1
+    memory: float = 200.0
+
+    kinds: ClassVar[tuple[str, ...]] = ("binary",)
+    uncertified: ClassVar[str | None] = None
+
+    def __post_init__(self):
+        for name, known in (("partner", PARTNERS), ("selection", tuple(SELECTIONS))):
+            if getattr(self, name) not in known:
+                words = ", ".join(map(repr, known))
+                raise ValueError(f"{name} is {getattr(self, name)!r}; known are {words}.")
+        for name, least in (("epochs", 1), ("reprocess", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
+        for name in ("tau", "memory"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(
+                    f"{name} must be positive and finite, got {getattr(self, name)!r}."
+                )
+
+    def kernel_learner(
+        self, task: KernelTask, support: Support, rng: np.random.Generator
+    ) -> LaSVMLearner:
+        """A learner without patterns."""
+        return LaSVMLearner(self, task, support, rng)
+
+
+class LaSVMLearner:
+    """Patterns, their dual variables and gradients; see `KernelLearner`."""
+
+    def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
+        if task.kind != "binary":
+            raise ValueError(
+                f"LaSVM learns two classes; the task is {task.kind!r}. Use solver='larank' for "
+                "several classes."
+            )
+        self.solver, self.task, self.support = solver, task, support
+        self.gram = Gram(support, KEPT_SHARE * solver.memory)
+        self.progressive = Progressive()
+        self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
+        self.rule = Rule(
+            float(solver.tau),
+            bool(task.bias),
+            solver.partner == "second_order",
+            SELECTIONS[solver.selection],
+            int(solver.reprocess),
+        )
+        self.machine = empty_machine(rng)
+        self._rows = np.empty((0, 0), support.dtype)  # of the block, written anew by each
+
+    # -------------------------------------------------------------- what it has learnt
+
+    @property
+    def n_slots(self) -> int:
+        """Slots that hold or held a pattern."""
+        return int(self.machine.counts[state.SLOTS])
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """alpha, (n_slots, 1)."""
+        return self.machine.alpha[: self.n_slots, None].copy()
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The bias, (1,)."""
+        return np.array([loops.offset(self.machine, self.rule.bias)])
+
+    @property
+    def dual(self) -> float:
+        """W(alpha)."""
+        machine = self.machine
+        return float(0.5 * machine.alpha @ (machine.margin + machine.g))
+
+    @property
+    def square_norm(self) -> float:
+        """|f|^2 without the bias."""
+        machine = self.machine
+        return float(machine.alpha @ (machine.margin - machine.g))
+
+    @property
+    def margin_cost(self) -> None:
+        return None
+
+    @property
+    def n_kept(self) -> int:
+        return self.n_slots - int(self.machine.counts[state.FREE])
+
+    @property
+    def n_bytes(self) -> int:
+        machine = sum(array.nbytes for array in self.machine)
+        return machine + self.support.n_bytes + self.gram.n_bytes
+
+    @property
+    def n_visits(self) -> int:
+        return int(self.machine.counts[state.STEPS] + self.machine.counts[state.TESTS])
+
+    @property
+    def violation(self) -> float:
+        """delta = g_i - g_j of the most violating pair (without a bias: |g_i|)."""
+        found = loops.violation(self.machine, self.rule.bias)
+        return float(found) if np.isfinite(found) else 0.0
+
+    def numbers(self) -> dict[str, float]:
+        machine = self.machine
+        bounded = (machine.alpha != 0) & ((machine.up < 0) | (machine.down < 0))
+        free = (machine.up == 0) & (machine.down == 0)
+        return {
+            "violation": self.violation,
+            "bounded_patterns": float(np.count_nonzero(bounded & ~free)),
+        }
+
+    # -------------------------------------------------------------- learning
+
+    def absorb(self, part: Part, row: int) -> None:
+        """Test, then train on examples row, row + 1, ..."""
+        margins = np.ascontiguousarray(part.Y, np.float64)
+        refuse_zero_margins(margins, row)
+        costs = np.ascontiguousarray(part.weights, np.float64)
+        order = np.arange(part.n_examples)
+        chosen = self.rule.selection != state.GIVEN
+        if chosen:
+            loops.shuffle(order, self.machine.word)
+        places = np.argsort(order)
+        block = CHOICE if chosen else BLOCK
+        for begin in range(0, order.size, CHUNK):
+            some = order[begin : begin + CHUNK]
+            X = part.X[some] if chosen else part.X[begin : begin + CHUNK]
+            patterns = self.support.patterns_of(X)
+            for start in range(0, some.size, block):
+                here = some[start : start + block]
+                known = np.empty(here.size, np.int64)
+                loops.locate(self.machine, places, row, begin + start, known)
+                coming = self._make_coming(margins[here], costs[here], row + here, known)
+                self._absorb_block(patterns[start : start + block], coming)
+
+    def _make_coming(self, margins, costs, rows, known) -> Coming:
+        n = margins.size
+        self._make_room(self.n_slots + n)
+        return Coming(
+            margins,
+            costs,
+            rows,
+            np.arange(n),
+            known,
+            (known < 0) | (self.rule.selection != state.GIVEN),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.full(self.gram.capacity, -1, np.int64),
+            np.zeros(self.gram.kept.slot_of.size, np.int64),
+        )
+
+    def _absorb_block(self, patterns, coming: Coming) -> None:
+        n = len(patterns)
+        block = self._make_block(patterns, coming.computed)
+        cursor, loss, stored = np.zeros(5, np.int64), np.zeros(1), 0
+        arguments = self.machine, self.gram.kept, block, coming, cursor, self.rule
+        while True:
+            missing = int(loops.absorb(*arguments, self.cost, loss))
+            late = int(cursor[state.LATE])
+            new = coming.late_example[stored:late]
+            self.support.store(coming.late_slot[stored:late], patterns[new])
+            stored = late
+            if missing == state.AT_REST:
+                break
+            if missing == state.EXAMPLE:
+                b = int(cursor[state.FIRST])
+                block.rows[b, : self.n_slots] = self.support.rows(patterns[b : b + 1])[0]
+                coming.computed[b] = True
+            else:
+                coming.filled[self._fetch(missing, cursor)] = late
+        self.progressive.add(n, float(loss[0]))
+
+    def _make_block(self, patterns, computed) -> Block:
+        """Kernel values of the examples that are no patterns yet."""
+        n, support = len(patterns), self.support
+        if self._rows.shape[0] < n or self._rows.shape[1] != self.gram.capacity:
+            self._rows = np.empty((n, self.gram.capacity), support.dtype)
+        rows = self._rows[:n]
+        if support.n_slots:
+            which = slice(None) if computed.all() else np.flatnonzero(computed)
+            rows[which, : support.n_slots] = support.rows(patterns[which])
+        return Block(rows, support.among(patterns), support.kernel.diagonal(patterns))
+
+    def _fetch(self, slot: int, cursor: np.ndarray) -> int:
+        """The row of a slot, computed; that of the other slot of the pair stays."""
+        first, second = cursor[state.FIRST], cursor[state.SECOND]
+        return self.gram.fetch(int(slot), int(second if slot == first else first))
+
+    def _make_room(self, n_slots: int) -> None:
+        capacity = self.gram.capacity
+        if n_slots > capacity:
+            capacity = max(n_slots, 256, 5 * capacity // 4)
+            self.gram.grow(capacity)
+            self.machine = grown(self.machine, capacity)
+
+    def end_pass(self, tau: float | None = None) -> None:
+        """Finish, where asked for."""
+        if tau is not None:
+            self.rule = self.rule._replace(tau=min(tau, self.rule.tau))
+        if not (self.solver.finish or tau is not None) or not self.n_slots:
+            return
+        machine, cursor = self.machine, np.zeros(5, np.int64)
+        coming = self._make_coming(np.zeros(0), np.zeros(0), *np.zeros((2, 0), np.int64))
+        nobody = np.zeros((0, 0), self.support.dtype)
+        block = Block(nobody, nobody, nobody[0:0].ravel())
+        arguments = machine, self.gram.kept, block, coming, cursor, self.rule
+        most = machine.counts[state.STEPS] + MOST_STEPS
+        while (missing := int(loops.finish(*arguments, most))) >= 0:
+            self._fetch(missing, cursor)
+        if missing == state.TOO_LONG:
+            warnings.warn(
+                f"Finish made {MOST_STEPS:,} steps and the most violating pair is still at "
+                f"{self.violation:.3g} > tau = {self.rule.tau:.3g}. Scale the features, take a "
+                "smaller C or a larger tau, or kernel values of type float64.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """Refused: there are two classes."""
+        raise ValueError(
+            "LaSVM learns two classes and cannot take in another. Use solver='larank', which "
+            "learns any number and lets classes appear late."
+        )
+
+    # -------------------------------------------------------------- saving
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that changes, the support and the kernel rows included."""
+        parts = {
+            "machine": self.machine._asdict(),
+            "support": self.support.arrays(),
+            "gram": self.gram.arrays(),
+        }
+        found = {f"{part}.{name}": a for part, some in parts.items() for name, a in some.items()}
+        return {**found, "progressive": self.progressive.numbers}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The learner that `arrays` was taken of."""
+
+        def part(name: str) -> dict[str, Any]:
+            start = len(name) + 1
+            return {key[start:]: a for key, a in arrays.items() if key.startswith(name + ".")}
+
+        self.support.restore(part("support"))
+        self.gram.restore(part("gram"))
+        self.machine = Machine(**{name: np.array(a) for name, a in part("machine").items()})
+        self.progressive.numbers[:] = arrays["progressive"]
+
+
+# ------------------------------------------------------------ arrays of a machine
+
+
+def empty_machine(rng: np.random.Generator) -> Machine:
+    """No slots."""
+    whole = {"example", "free", "zeros"}
+    slots = {
+        name: np.zeros(0, np.int64 if name in whole else np.float64)
+        for name in Machine._fields[:11]
+    }
+    counts = np.zeros(9, np.int64)
+    counts[[state.TOP, state.BOTTOM]] = -1
+    word = np.array([rng.integers(1, 2**63)], np.uint64)
+    return Machine(**slots, counts=counts, extremes=np.array([-np.inf, np.inf]), word=word)
+
+
+def grown(machine: Machine, capacity: int) -> Machine:
+    """The same with room for more slots, which are free and can neither grow nor fall."""
+    old = machine.alpha.size
+    slots = {name: resized(getattr(machine, name), capacity) for name in Machine._fields[:11]}
+    slots["up"][old:] = slots["down"][old:] = -np.inf
+    slots["example"][old:] = -1
+    return machine._replace(**slots)
+
+
+def refuse_zero_margins(margins: np.ndarray, row: int) -> None:
+    """A margin says by its sign which class an example is of."""
+    if not np.all((margins != 0) & np.isfinite(margins)):
+        bad = int(np.flatnonzero(~((margins != 0) & np.isfinite(margins)))[0])
+        raise ValueError(
+            f"Example {row + bad} has margin {margins[bad]}; LaSVM needs finite numbers other than "
+            "0, such as 1 and -1."
+        )

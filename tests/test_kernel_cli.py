@@ -1,0 +1,134 @@
+"""Kernel machines from a shell."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from widemargin import NoveltyDetector, SVMClassifier, load
+from widemargin.cli.main import main
+from widemargin.streams import ArrayStream, write_svmlight
+
+STORY = re.compile(r'data-name="([^"]+)" data-value="([^"]+)"')
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two files of two rings, and one with a third class."""
+    folder = tmp_path_factory.mktemp("rings")
+    rng = np.random.default_rng(0)
+    for name, n, K in (("train.svm", 600, 2), ("test.svm", 300, 2), ("three.svm", 600, 3)):
+        y = rng.integers(0, K, n)
+        radius, angle = 1.0 + y + 0.2 * rng.standard_normal(n), rng.uniform(0, 2 * np.pi, n)
+        X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+        write_svmlight(ArrayStream(X, y), folder / name)
+    return folder
+
+
+def run(*args) -> int:
+    return main([str(arg) for arg in args])
+
+
+@pytest.mark.parametrize("solver", ["auto", "lasvm", "larank", "svmd", "norma"])
+def test_train_evaluate_info_verify(files, tmp_path, capsys, solver):
+    model = tmp_path / "m"
+    trained = run(
+        *("train", "classify", files / "train.svm", "-o", model, "--kernel", "rbf", "--gamma", 1),
+        *("--C", 5, "--solver", solver, "--json"),
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert trained == 0 and told["support_patterns"] > 0 and told["kernel_evaluations"] > 0
+    assert told["nonzero_weights"] is None
+    assert run("evaluate", model, files / "test.svm", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["error"] < 0.12
+    assert run("info", model) == 0
+    assert f"{told['support_patterns']:,} support patterns" in capsys.readouterr().out
+    assert run("predict", model, files / "test.svm") == 0
+    assert len(capsys.readouterr().out.split()) == 300
+    certified = run("verify", model, files / "train.svm")
+    captured = capsys.readouterr()
+    if solver in ("svmd", "norma"):
+        assert certified == 1 and "has no certificate" in captured.err
+    else:
+        assert certified == 0 and "Proven over all data" in captured.out
+
+
+def test_several_classes_a_proven_gap_and_the_page(files, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    code = run(
+        *("train", "classify", files / "three.svm", "-o", tmp_path / "m", "--kernel", "rbf"),
+        *("--gamma", 1, "--passes", "auto", "--tol", 0.05, "--report", page),
+    )
+    assert code == 0
+    model = load(tmp_path / "m")
+    assert isinstance(model, SVMClassifier) and model.certificate_.gap <= 0.05
+    numbers = dict(STORY.findall(page.read_text()))
+    assert float(numbers["kept"]) == model.n_support_
+    assert float(numbers["kernel_evaluations"]) == model.history_.last("kernel_evaluations")
+    text = page.read_text()
+    for title in ("Support patterns", "Kernel values in millions", "Progressive loss"):
+        assert title in text
+
+
+def test_novelty(files, tmp_path, capsys):
+    model = tmp_path / "m"
+    code = run("train", "novelty", files / "train.svm", "-o", model, "--nu", 0.2, "--gamma", 1)
+    assert code == 0
+    assert isinstance(load(model), NoveltyDetector)
+    capsys.readouterr()
+    far = tmp_path / "far.svm"
+    far.write_text("0 1:9 2:9\n")
+    assert run("predict", model, far) == 0
+    assert capsys.readouterr().out == "-1\n"
+    assert run("evaluate", model, files / "test.svm", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["task"] == "novelty" and 0 <= told["novel"] <= 1
+
+
+def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
+    from widemargin.solvers.larank import LaRankLearner
+
+    args = [
+        *("train", "classify", files / "train.svm", "--kernel", "rbf", "--gamma", 1),
+        *("--solver", "larank", "--passes", 3, "--no-verify", "--quiet"),
+    ]
+    assert run(*args, "-o", tmp_path / "whole") == 0
+    absorb, calls = LaRankLearner.absorb, []
+
+    def dying(self, part, row):
+        calls.append(row)
+        if len(calls) == 3:
+            raise MemoryError
+        absorb(self, part, row)
+
+    folder = ("--checkpoint", tmp_path / "run", "--checkpoint-seconds", 0)
+    monkeypatch.setattr(LaRankLearner, "absorb", dying)
+    assert run(*args, "-o", tmp_path / "cut", *folder) != 0
+    monkeypatch.setattr(LaRankLearner, "absorb", absorb)
+    assert run(*args, "-o", tmp_path / "cut", *folder, "--resume") == 0
+    one, two = load(tmp_path / "whole"), load(tmp_path / "cut")
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("classify", "--kernel", "rbf", "--solver", "one_slack"), "learns linear models"),
+        (("classify", "--gamma", "1"), "--gamma is for --kernel"),
+        (("classify", "--kernel", "rbf", "--degree", "2"), "--degree is for --kernel poly"),
+        (("classify", "--kernel", "rbf", "--gamma", "-1"), "out of range"),
+        (("classify", "--nu", "0.1"), "--nu is for train novelty"),
+        (("novelty", "--nu", "1.5"), "out of range"),
+        (("novelty", "--solver", "lasvm"), "not for novelty"),
+        (("classify", "--output-kernel", "tree.json"), "add --kernel"),
+        (("regress", "--solver", "lasvm"), "'svmd' or 'norma'"),
+    ],
+)
+def test_options_that_do_not_go_together(files, tmp_path, capsys, options, message):
+    code = run("train", options[0], files / "train.svm", "-o", tmp_path / "m", *options[1:])
+    assert code in (1, 2) and message in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()

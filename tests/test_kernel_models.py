@@ -1,0 +1,346 @@
+"""Kernel machines as people meet them: estimators, streams, files, certificates, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import pairwise
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
+from widemargin.losses import Taxonomy
+from widemargin.solvers import NORMA, SVMD, LaRank, LaSVM
+from widemargin.streams import ArrayStream, IteratorStream
+
+#: Products of single precision depend on how many rows are computed together.
+SINGLE = {"check_methods_subset_invariance": "single precision"}
+#: One pass in random order is not the same when rows are repeated instead of weighted.
+ONE_PASS = {
+    "check_sample_weight_equivalence_on_dense_data": "a single pass sees a row once",
+    "check_sample_weight_equivalence_on_sparse_data": "a single pass sees a row once",
+}
+SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        SVMClassifier(kernel="rbf", random_state=0),
+        SVMRegressor(kernel="rbf", random_state=0),
+        NoveltyDetector(random_state=0),
+        SVMClassifier(kernel="rbf", solver="larank", precision="float64", random_state=0),
+        SVMClassifier(kernel="rbf", solver="svmd", precision="float64", random_state=0),
+        SVMRegressor(kernel="rbf", precision="float64", random_state=0),
+    ],
+    expected_failed_checks=lambda estimator: (
+        ONE_PASS | (SINGLE if estimator.precision == "float32" else {})
+    ),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def rings(n=400, seed=0):
+    """Two classes that no line separates."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    radius, angle = 1.0 + y + 0.3 * rng.standard_normal(n), rng.uniform(0, 2 * np.pi, n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y
+
+
+def petals(n=300, K=4, seed=0):
+    """K classes around a circle."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    angle = 2 * np.pi * (y + rng.normal(0, 0.15, n)) / K
+    return np.column_stack([np.cos(angle), np.sin(angle)]) * rng.uniform(0.5, 1.5, (n, 1)), y
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_every_solver_learns_what_no_line_can(solver, kernel):
+    X, y = rings()
+    labels = np.array(["inner", "outer"])[y]
+    model = SVMClassifier(10.0, kernel=kernel, gamma=1.0, solver=solver, random_state=0)
+    model.fit(X[:300], labels[:300])
+    assert model.score(X[300:], labels[300:]) > 0.88
+    assert model.decision_function(X).shape == (400,)
+    assert model.dual_coef_.shape[1] == len(model.support_vectors_) == model.n_support_ > 0
+    assert model.history_.last("kernel_evaluations") > 0
+    assert model.progressive_loss_ < 0.4
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("solver", ["lasvm", "larank"])
+def test_passes_until_the_gap_is_proven(solver):
+    X, y = rings(200)
+    model = SVMClassifier(
+        2.0, kernel="rbf", gamma=1.0, solver=solver, tol=1e-3, precision="float64"
+    )
+    model.set_params(random_state=0).fit_stream((X, y), passes=None)
+    assert model.certificate_.scope == "data" and model.certificate_.gap <= 1e-3
+    assert model.stopped_by_ == "gap"
+    again = model.verify(ArrayStream(X[::-1], y[::-1], chunk_rows=33))
+    assert again.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+
+def test_objective_of_a_certificate_is_the_objective():
+    X, y = rings(150)
+    model = SVMClassifier(3.0, kernel="rbf", gamma=0.7, precision="float64", random_state=0)
+    model.fit(X, y)
+    assert model.certificate_ is None and "verify" in model.uncertified_
+    certificate = model.verify((X, y))
+    K = pairwise.rbf_kernel(model.support_vectors_, model.support_vectors_, 0.7)
+    norm = model.dual_coef_ @ K @ model.dual_coef_.T
+    hinge = np.maximum(0, 1 - np.where(y == 1, 1, -1) * model.decision_function(X)).sum()
+    assert certificate.primal == pytest.approx(0.5 * norm.item() + 3.0 * hinge, rel=1e-9)
+    assert certificate.dual <= certificate.primal and model.uncertified_ is None
+    with pytest.raises(ValueError, match="not the data that the model was trained on"):
+        model.verify((X[:-1], y[:-1]))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_dense_and_sparse_rows_give_the_same_model(solver):
+    X, y = petals()
+    y = y if solver != "lasvm" else y % 2
+    found = [
+        SVMClassifier(kernel="rbf", gamma=1.0, solver=solver, random_state=0)
+        .fit(data, y)
+        .decision_function(data)
+        for data in (X, sp.csr_matrix(X))
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_precomputed_kernel_equals_the_kernel_itself():
+    X, y = rings()
+    K = pairwise.rbf_kernel(X, X, 1.0)
+    params = {"C": 5.0, "precision": "float64", "random_state": 0}
+    direct = SVMClassifier(kernel="rbf", gamma=1.0, **params).fit(X, y)
+    given = SVMClassifier(kernel="precomputed", **params).fit(K, y)
+    called = SVMClassifier(kernel=lambda A, B: pairwise.rbf_kernel(A, B, 1.0), **params).fit(X, y)
+    wanted = direct.decision_function(X)
+    np.testing.assert_allclose(given.decision_function(K), wanted, atol=1e-8)
+    np.testing.assert_allclose(called.decision_function(X), wanted, atol=1e-8)
+    with pytest.raises(ValueError, match="square matrix"):
+        SVMClassifier(kernel="precomputed").fit(K[:, :-1], y)
+    with pytest.raises(ValueError, match="needs all kernel values at once"):
+        SVMClassifier(kernel="precomputed").partial_fit(K, y)
+    with pytest.warns(UserWarning, match="precomputed kernel matrix is not positive semi-definite"):
+        SVMClassifier(kernel="precomputed", solver="larank").fit(K - 0.5 * np.eye(len(y)), y)
+
+
+def test_a_class_that_appears_late():
+    X, y = petals(400, K=3)
+    y = np.array(["a", "b", "c"])[y]
+    early = np.flatnonzero(y != "b")
+    model = SVMClassifier(10.0, kernel="rbf", gamma=1.0, random_state=0)
+    model.partial_fit(X[early[:100]], y[early[:100]])
+    assert model.classes_.tolist() == ["a", "c"] and model.decision_function(X).shape == (400,)
+    model.partial_fit(X[:300], y[:300])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(X[300:], y[300:]) > 0.9
+    told = SVMClassifier(kernel="rbf").partial_fit(X[early], y[early], classes=["a", "c"])
+    with pytest.raises(ValueError, match="the label b was never declared"):
+        told.partial_fit(X, y)
+    pair = SVMClassifier(kernel="rbf", solver="lasvm")
+    pair.partial_fit(X[early], y[early])
+    with pytest.raises(ValueError, match="larank"):
+        pair.partial_fit(X, y)
+
+
+def test_an_iterator_may_bring_new_classes():
+    X, y = petals(600, K=4)
+    order = np.argsort(y >= 2, kind="stable")  # classes 2 and 3 come in the second half
+    batches = ((X[part], y[part]) for part in np.array_split(order, 10))
+    model = SVMClassifier(10.0, kernel="rbf", gamma=1.0, random_state=0)
+    model.fit_stream(IteratorStream(batches))
+    assert model.classes_.tolist() == [0, 1, 2, 3] and model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("data", ["dense", "sparse"])
+def test_models_are_saved_with_their_patterns(data, tmp_path):
+    X, y = petals()
+    X = X if data == "dense" else sp.random(300, 3000, 0.01, "csr", random_state=0)
+    kinds = {
+        "lasvm": SVMClassifier(kernel="rbf", solver="lasvm", random_state=0).fit(X, y > 1),
+        "larank": SVMClassifier(kernel="poly", solver="larank", random_state=0).fit(X, y),
+        "svmd": SVMRegressor(kernel="rbf", random_state=0).fit(X, y),
+        "novelty": NoveltyDetector(random_state=0).fit(X),
+    }
+    for name, model in kinds.items():
+        model.save(tmp_path / name)
+        again = load(tmp_path / name)
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert again.kernel_ == model.kernel_ and again.n_support_ == model.n_support_
+        assert again.solver_ == model.solver_
+    assert load(tmp_path / "lasvm").verify((X, y > 1)).gap >= 0
+    with pytest.raises(ValueError, match="partial_fit cannot go on from it"):
+        load(tmp_path / "larank").partial_fit(X, y)
+
+
+def test_the_function_of_a_kernel_is_given_again(tmp_path):
+    X, y = petals()
+
+    def mine(A, B):
+        return pairwise.rbf_kernel(A, B, 1.0)
+
+    model = SVMClassifier(kernel=mine, random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"load\(path, kernel=...\)"):
+        load(tmp_path / "m")
+    again = load(tmp_path / "m", kernel=mine)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("solver", ["lasvm", "larank", "svmd", "norma"])
+def test_a_killed_run_ends_in_the_same_model(solver, tmp_path):
+    X, y = petals(400, K=2)
+    chunks = ArrayStream(X, y, chunk_rows=50)
+
+    def model():
+        return SVMClassifier(kernel="rbf", gamma=1.0, solver=solver, random_state=0)
+
+    whole = model().fit_stream(chunks, passes=2, verify=False)
+
+    def stop_at(progress):
+        if progress.passes >= 1 and progress.rows >= 200:
+            raise RuntimeError("killed")
+
+    cut = model()
+    with pytest.raises(RuntimeError, match="killed"):
+        cut.fit_stream(
+            chunks,
+            passes=2,
+            verify=False,
+            checkpoint=tmp_path / "run",
+            checkpoint_seconds=0.0,
+            on_progress=stop_at,
+        )
+    again = model().fit_stream(
+        chunks, passes=2, verify=False, checkpoint=tmp_path / "run", resume=True
+    )
+    np.testing.assert_array_equal(again.decision_function(X), whole.decision_function(X))
+    assert again.history_.last("kernel_evaluations") == whole.history_.last("kernel_evaluations")
+    assert not (tmp_path / "run").exists()
+
+
+def test_losses_and_output_kernels_reach_the_solver():
+    X, y = petals(300, K=4)
+    tree = Taxonomy({0: "left", 1: "left", 2: "right", 3: "right", "left": "all", "right": "all"})
+    for solver in ("sonline", "larank", "svmd"):
+        model = SVMClassifier(
+            5.0,
+            kernel="rbf",
+            gamma=1.0,
+            loss=tree,
+            output_kernel=tree,
+            solver=solver,
+            random_state=0,
+        ).fit(X, y)
+        assert model.score(X, y) > 0.9
+    assert model.loss_matrix_.max() == 4.0
+    with pytest.raises(ValueError, match="output kernel"):
+        SVMClassifier(kernel="rbf", solver="lasvm", output_kernel=np.eye(2)).fit(X, y > 1)
+
+
+def test_weights_of_examples_and_classes():
+    X, y = rings(300)
+    noisy = y.copy()
+    noisy[:60] = 1 - noisy[:60]
+    weight = np.where(np.arange(300) < 60, 0.0, 1.0)
+    for solver in ("lasvm", "larank"):
+        params = {"kernel": "rbf", "gamma": 1.0, "solver": solver, "random_state": 0}
+        model = SVMClassifier(10.0, **params).fit(X, noisy, sample_weight=weight)
+        assert model.score(X, y) > 0.85
+        skewed = SVMClassifier(0.05, class_weight={0: 1.0, 1: 50.0}, **params).fit(X, y)
+        plain = SVMClassifier(0.05, **params).fit(X, y)
+        assert (skewed.predict(X) == 1).mean() > (plain.predict(X) == 1).mean()
+
+
+def test_regression_and_novelty():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (600, 1))
+    y = np.sin(X[:, 0])
+    model = SVMRegressor(10.0, kernel="rbf", gamma=1.0, epsilon=0.05, random_state=0).fit(X, y)
+    assert np.abs(model.predict(X) - y).mean() < 0.15
+    common = rng.standard_normal((800, 2))
+    far = rng.uniform(6, 9, (50, 2))
+    for solver in ("svmd", "norma"):
+        detector = NoveltyDetector(nu=0.1, gamma=0.5, solver=solver, random_state=0).fit(common)
+        assert (detector.predict(far) == -1).all()
+        assert (detector.predict(common) == 1).mean() > 0.5
+        np.testing.assert_allclose(
+            detector.decision_function(common), detector.score_samples(common) - detector.offset_
+        )
+
+
+def test_grid_search_over_kernels_and_solvers():
+    X, y = rings(150)
+    pipeline = make_pipeline(StandardScaler(), SVMClassifier(kernel="rbf", solver=LaSVM()))
+    grid = {"svmclassifier__gamma": [0.01, 1.0], "svmclassifier__solver__finish": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert search.best_params_["svmclassifier__gamma"] == 1.0
+    assert clone(search.best_estimator_).get_params()["svmclassifier__solver__memory"] == 200
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SVMClassifier(kernel="rbf", solver="dual_coordinate"), "learns linear models"),
+        (SVMClassifier(kernel="rbf", gamma=0), "gamma must be a positive"),
+        (SVMClassifier(kernel="rbf", precision="half"), "'float32' or 'float64'"),
+        (SVMClassifier(kernel="rbf", prior=(0, 1)), "prior is for linear models"),
+        (SVMClassifier(kernel="rbf", nonnegative=True), "nonnegative is for linear models"),
+        (SVMClassifier(kernel="rbf", rescaling="slack"), "rescaling is for linear models"),
+        (SVMClassifier(kernel="rbf", warm_start=True), "warm_start is for linear models"),
+        (SVMClassifier(kernel="rbf", output_kernel="tree"), "'identity', a Taxonomy or a matrix"),
+        (SVMClassifier(kernel="rbf", solver="larank", fit_intercept=True), "has no bias"),
+        (SVMClassifier(kernel="chi2"), "features >= 0"),
+        (SVMRegressor(kernel="rbf", solver="lasvm"), "'svmd' or 'norma'"),
+        (NoveltyDetector(nu=0.0), "nu must be a number between 0 and 1"),
+        (NoveltyDetector(nu=1.5), "nu must be a number between 0 and 1"),
+        (NoveltyDetector(solver="larank"), "'svmd' or 'norma'"),
+        (SVMClassifier(solver="lasvm", loss=Taxonomy({0: "r", 2: "r"})), "1 is not a node"),
+    ],
+)
+def test_what_is_refused(model, message):
+    X, y = rings(40)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_values_of_solvers_that_are_refused():
+    for make in (
+        lambda: SVMD(buffer=0),
+        lambda: NORMA(buffer=0),
+        lambda: SVMD(nu=1.0),
+        lambda: LaSVM(selection="best"),
+        lambda: LaRank(schedule="moods"),
+        lambda: LaRank(memory=0),
+    ):
+        with pytest.raises(ValueError, match=r"is|must be"):
+            make()
+
+
+def test_uncertified_solvers_say_why():
+    X, y = rings(60)
+    model = SVMClassifier(kernel="rbf", solver="svmd", random_state=0).fit(X, y)
+    assert model.certificate_ is None and model.uncertified_
+    with pytest.raises(ValueError, match="SVMD has no certificate"):
+        model.verify((X, y))
+    with pytest.raises(ValueError, match="cannot prove a gap"):
+        model.fit_stream((X, y), passes=None)
+
+
+def test_linear_estimators_refuse_kernel_solvers():
+    from widemargin import TaxonomyClassifier
+
+    X, y = rings(60)
+    with pytest.raises(ValueError, match="learns kernel machines"):
+        TaxonomyClassifier(solver="larank").fit(X, y)
