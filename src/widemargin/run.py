@@ -105,11 +105,9 @@ class Best:
         if primal < self.primal or self.w is None:
             self.primal, self.w = primal, w.copy()
 
-    def measure(self, w: np.ndarray) -> float:
-        """Spend one pass on the objective of `w`; its gap."""
-        hinge = self.oracle.measure(w)
-        self.offer(w, hinge)
-        return relative_gap(self.geometry.value(w) + hinge, self.dual, self.scale)
+    def measure(self, w: np.ndarray) -> None:
+        """Spend one pass on the objective of `w`."""
+        self.offer(w, self.oracle.measure(w))
 
     @property
     def gap(self) -> float:
@@ -212,8 +210,8 @@ def iterate(
                 exact = False
                 for claim, w in ((of_mean, mean), (of_state, state.w)):
                     if w is not None and not exact and claim.is_made(gap, stop.tol):
-                        found = best.measure(w)
-                        claim.learn(gap, found, stop.tol)
+                        best.measure(w)
+                        claim.learn(gap, best.gap, stop.tol)
                         exact = True
                 if exact:
                     primal, gap = best.primal, best.gap
@@ -303,9 +301,7 @@ def conclude(oracle, best, state, mean, stop, reason, epoch, began, history, tra
         best.w, best.primal = None, np.inf
         best.measure(preferred)
     elif best.w is None or (finished and best.gap > stop.tol):
-        for w in (state.w, mean):
-            if w is not None:
-                best.measure(w)
+        best.measure(state.w if mean is None else mean)
     certificate = best.certificate()
     loss = history.last("train_loss") if len(history) else float("nan")
     if train_loss is not None and (preferred is not None or np.isnan(loss)):

@@ -1,0 +1,401 @@
+"""Kernels between inputs, in blocks, and between outputs, as a matrix.
+
+    linear          <x, z>
+    rbf             exp(-gamma |x - z|^2)
+    polynomial      (gamma <x, z> + coef0)^degree
+    laplacian       exp(-gamma sum_j |x_j - z_j|)
+    intersection    sum_j min(x_j, z_j)                              features >= 0
+    chi2            exp(-gamma sum_j (x_j - z_j)^2 / (x_j + z_j))    features >= 0
+    precomputed     given
+    a function      f(X, Z) -> (n, m)
+
+A kernel is frozen parameters and `block(A, B)`, the matrix of all pairs. The first three are one
+product by BLAS and an elementwise function; sums over coordinates are compiled loops that read
+dense and CSR rows alike. Numbers are of the type of the patterns: float32 unless asked otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from .compile import inlined
+from .compile import kernel as compiled
+from .rows import as_rows
+
+#: Sparse rows of up to so many columns are stored dense: BLAS is quicker than sparse products.
+DENSE_COLUMNS = 2048
+#: Columns of a block that an elementwise function handles at a time, to stay in the cache.
+STRIP = 4096
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Inputs that a kernel compares: rows (n, d), dense or CSR, and their square norms."""
+
+    matrix: Any
+    squares: np.ndarray
+
+    def __len__(self) -> int:
+        return self.matrix.shape[0]
+
+    def __getitem__(self, rows) -> Patterns:
+        """The patterns of some rows."""
+        return Patterns(self.matrix[rows], self.squares[rows])
+
+
+def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
+    """Rows of X as patterns.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n, d)
+    dtype : float32 or float64
+    dense : bool, optional
+        Whether they are stored dense; by default narrow matrices are (`is_stored_dense`).
+
+    Examples
+    --------
+    >>> as_patterns([[3.0, 4.0]]).squares
+    array([25.], dtype=float32)
+    """
+    if is_stored_dense(X) if dense is None else dense:
+        values = X.toarray() if sp.issparse(X) else np.asarray(X)
+        matrix: Any = np.ascontiguousarray(values, dtype=dtype)
+        squares = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
+    else:
+        matrix = sp.csr_matrix(X, dtype=dtype)
+        squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
+    return Patterns(matrix, squares.astype(dtype))
+
+
+def is_stored_dense(X) -> bool:
+    """Whether patterns like these rows are stored dense."""
+    return not sp.issparse(X) or X.shape[1] <= DENSE_COLUMNS
+
+
+class Kernel(Protocol):
+    """Frozen parameters of a kernel between inputs."""
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        """k(a, b) of all pairs, (len(A), len(B))."""
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        """k(a, a) of all patterns."""
+
+
+def products(A: Patterns, B: Patterns) -> np.ndarray:
+    """<a, b> of all pairs."""
+    found = A.matrix @ B.matrix.T
+    return found.toarray() if sp.issparse(found) else np.asarray(found)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """<x, z>."""
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        return products(A, B)
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return A.squares
+
+
+@dataclass(frozen=True)
+class RBF:
+    """exp(-gamma |x - z|^2).
+
+    Examples
+    --------
+    >>> x = as_patterns([[0.0], [1.0]])
+    >>> RBF(gamma=1.0).block(x, x).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]], dtype=float32)
+    """
+
+    gamma: float = 1.0
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        # -gamma |a - b|^2 = 2 gamma <a, b> - gamma |a|^2 - gamma |b|^2, strip by strip
+        found, gamma = products(A, B), A.squares.dtype.type(self.gamma)
+        left, right = gamma * A.squares[:, None], gamma * B.squares
+        for start in range(0, found.shape[1], STRIP):
+            strip = found[:, start : start + STRIP]
+            strip *= 2 * gamma
+            strip -= left
+            strip -= right[start : start + STRIP]
+            np.minimum(strip, 0, out=strip)  # rounding may make a distance negative
+            np.exp(strip, out=strip)
+        return found
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return np.ones(len(A), A.squares.dtype)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """(gamma <x, z> + coef0)^degree."""
+
+    degree: int = 3
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        return self._power(products(A, B))
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return self._power(A.squares.copy())
+
+    def _power(self, values: np.ndarray) -> np.ndarray:
+        values *= values.dtype.type(self.gamma)
+        values += values.dtype.type(self.coef0)
+        base, left = values, self.degree  # repeated squaring: np.power is slow
+        power = None
+        while left:
+            if left & 1:
+                power = base.copy() if power is None else np.multiply(power, base, out=power)
+            left >>= 1
+            if left:
+                base = base * base
+        return np.ones_like(values) if power is None else power
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """exp(-gamma sum_j |x_j - z_j|)."""
+
+    gamma: float = 1.0
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        return shrunk(summed(manhattan, A, B), self.gamma)
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return np.ones(len(A), A.squares.dtype)
+
+
+@dataclass(frozen=True)
+class Intersection:
+    """sum_j min(x_j, z_j) of features >= 0, such as histograms."""
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        return summed(overlap, nonnegative(A), nonnegative(B))
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return np.asarray(A.matrix.sum(axis=1)).ravel().astype(A.squares.dtype)
+
+
+@dataclass(frozen=True)
+class ChiSquared:
+    """exp(-gamma sum_j (x_j - z_j)^2 / (x_j + z_j)) of features >= 0, with 0 / 0 = 0."""
+
+    gamma: float = 1.0
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        return shrunk(summed(chi_square, nonnegative(A), nonnegative(B)), self.gamma)
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return np.ones(len(A), A.squares.dtype)
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """A kernel that is given as numbers.
+
+    While a model is trained a pattern is the number of a training example and `matrix` holds all
+    pairs (`numbered`); afterwards it is a row of kernel values with all training examples.
+    """
+
+    matrix: Any = None
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        rows = A.matrix if self.matrix is None else self.matrix[numbers(A)]
+        return np.ascontiguousarray(rows[:, numbers(B)], dtype=B.squares.dtype)
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return self.matrix[numbers(A), numbers(A)].astype(A.squares.dtype)
+
+
+def numbered(n: int, dtype=np.float32) -> Patterns:
+    """The patterns of a precomputed kernel: the numbers of the training examples."""
+    return Patterns(np.arange(n, dtype=np.float64)[:, None], np.zeros(n, dtype))
+
+
+def numbers(A: Patterns) -> np.ndarray:
+    """Which training examples these patterns are."""
+    return A.matrix[:, 0].astype(np.intp)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel of the caller's own: `function(X, Z)` gives all pairs."""
+
+    function: Callable[[Any, Any], Any]
+
+    def block(self, A: Patterns, B: Patterns) -> np.ndarray:
+        found = np.asarray(self.function(A.matrix, B.matrix), dtype=A.squares.dtype)
+        if found.shape != (len(A), len(B)):
+            raise ValueError(
+                f"The kernel function returned an array of shape {found.shape} for {len(A)} and "
+                f"{len(B)} rows; ({len(A)}, {len(B)}) is needed."
+            )
+        if not np.isfinite(found).all():
+            a, b = np.argwhere(~np.isfinite(found))[0]
+            raise ValueError(
+                f"The kernel function returned {found[a, b]} for the pair of rows {a} and {b} of "
+                "its arguments; finite numbers are needed."
+            )
+        return found
+
+    def diagonal(self, A: Patterns) -> np.ndarray:
+        return np.array([self.block(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(len(A))])
+
+
+NAMES = {
+    "linear": Linear,
+    "rbf": RBF,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "laplacian": Laplacian,
+    "intersection": Intersection,
+    "chi2": ChiSquared,
+    "precomputed": Precomputed,
+}
+
+
+def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0, X=None):
+    """A kernel by its name, with the parameters that it has.
+
+    Parameters
+    ----------
+    kernel : name, function or kernel
+    gamma : float, "scale" or "auto"
+        As in SVC: "scale" is 1 / (d * variance of X), "auto" 1 / d.
+    degree : int
+    coef0 : float
+    X : array or sparse matrix, optional
+        Examples, for a gamma in words.
+
+    Examples
+    --------
+    >>> make_kernel("rbf", gamma=0.5)
+    RBF(gamma=0.5)
+    >>> make_kernel("rbf", X=np.array([[0.0, 2.0], [2.0, 0.0]]))
+    RBF(gamma=0.5)
+    """
+    if not isinstance(kernel, str):
+        if callable(getattr(kernel, "block", None)):
+            return kernel
+        if callable(kernel):
+            return Function(kernel)
+        raise TypeError(f"kernel is {kernel!r}; a name, a function or a kernel is needed.")
+    if kernel not in NAMES:
+        raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
+    made = NAMES[kernel]()
+    has = made.__dataclass_fields__
+    if "degree" in has:
+        if not isinstance(degree, int | np.integer) or degree < 1:
+            raise ValueError(f"degree must be a whole number above 0, got {degree!r}.")
+        made = replace(made, degree=int(degree), coef0=float(coef0))
+    if "gamma" in has:
+        made = replace(made, gamma=gamma_value(gamma, X))
+    return made
+
+
+def gamma_value(gamma: Any, X) -> float:
+    """A positive number, from itself or from a word."""
+    if isinstance(gamma, str):
+        if gamma not in ("scale", "auto"):
+            raise ValueError(f"gamma is {gamma!r}; 'scale', 'auto' or a number is needed.")
+        d = X.shape[1]
+        if gamma == "auto":
+            return 1.0 / d
+        if sp.issparse(X):
+            variance = float(X.multiply(X).mean() - X.mean() ** 2)
+        else:
+            variance = float(np.var(X, dtype=np.float64))
+        return 1.0 / (d * variance) if variance > 0 else 1.0
+    is_number = isinstance(gamma, int | float | np.integer | np.floating)
+    if not is_number or isinstance(gamma, bool) or not 0 < gamma < np.inf:
+        raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
+    return float(gamma)
+
+
+# ------------------------------------------------------------ sums over coordinates
+
+
+def shrunk(distances: np.ndarray, gamma: float) -> np.ndarray:
+    """exp(-gamma * distances), in place."""
+    distances *= -gamma
+    return np.exp(distances, out=distances)
+
+
+def nonnegative(A: Patterns) -> Patterns:
+    """The same patterns; a feature below 0 is refused."""
+    values = A.matrix.data if sp.issparse(A.matrix) else A.matrix
+    if values.size and values.min() < 0:
+        raise ValueError(
+            "This kernel is for features >= 0, such as histograms; X has negative ones."
+        )
+    return A
+
+
+def summed(loop: Any, A: Patterns, B: Patterns) -> np.ndarray:
+    """A sum over coordinates for all pairs."""
+    found = np.empty((len(A), len(B)), A.squares.dtype)
+    loop(as_rows(A.matrix), as_rows(B.matrix), np.zeros(A.matrix.shape[1]), found)
+    return found
+
+
+@inlined
+def distance_term(a, b):
+    return abs(a - b)
+
+
+@inlined
+def overlap_term(a, b):
+    return min(a, b)
+
+
+@inlined
+def chi_square_term(a, b):
+    return (a - b) * (a - b) / (a + b) if a + b > 0.0 else 0.0
+
+
+@inlined
+def sum_pairs(term, A, B, spread, found):
+    """sum_j term(a_j, b_j); `spread` is one row of A as a dense vector, zero before and after."""
+    for i in range(found.shape[0]):
+        begin, stop = np.uint64(A.indptr[i]), np.uint64(A.indptr[i + 1])
+        alone = 0.0
+        for k in range(begin, stop):
+            j = np.uint64(A.indices[k]) if A.indices.size else k - begin
+            spread[j] = A.values[k]
+            alone += term(spread[j], 0.0)
+        for row in range(found.shape[1]):
+            first, last = np.uint64(B.indptr[row]), np.uint64(B.indptr[row + 1])
+            total = alone
+            for k in range(first, last):
+                j = np.uint64(B.indices[k]) if B.indices.size else k - first
+                total += term(spread[j], np.float64(B.values[k])) - term(spread[j], 0.0)
+            found[i, row] = total
+        for k in range(begin, stop):
+            spread[np.uint64(A.indices[k]) if A.indices.size else k - begin] = 0.0
+
+
+@compiled
+def manhattan(A, B, spread, found):
+    sum_pairs(distance_term, A, B, spread, found)
+
+
+@compiled
+def overlap(A, B, spread, found):
+    sum_pairs(overlap_term, A, B, spread, found)
+
+
+@compiled
+def chi_square(A, B, spread, found):
+    sum_pairs(chi_square_term, A, B, spread, found)

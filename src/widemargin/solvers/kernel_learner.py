@@ -1,0 +1,148 @@
+"""What a kernel solver makes: a learner of support patterns, fed one part of the data at a time.
+
+    solver.kernel_learner(task, support, rng)  -> KernelLearner
+    learner.absorb(part, row)                  test, then train on the examples row, row + 1, ...
+    learner.end_pass()                         the data is at its end: make the most of what is kept
+
+A kernel machine has no weights w but patterns in slots and coefficients (`expansion.py`); planes
+play no part. What it shares with the other streaming learners is the outside: parts come from the
+same streams, predictions are tested before they are learnt from, and everything that changes is
+given as named arrays (`arrays`), from which `restore` makes the same learner again, bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..expansion import Support
+from .learner import Progressive
+
+#: What a kernel machine may be asked to learn.
+KINDS = ("binary", "classes", "real", "novelty")
+
+
+class Part(NamedTuple):
+    """Some consecutive examples.
+
+    Y, by the kind of the task: "binary" signed margins (n,), such as +1 and -1; "classes" class
+    numbers (n,), integers; "real" targets (n,); "novelty" zeros.
+    """
+
+    X: Any  # (n, d) dense or CSR
+    Y: np.ndarray
+    weights: np.ndarray  # (n,) C_i, the weight of each example's hinge
+
+    @property
+    def n_examples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+
+@dataclass
+class KernelTask:
+    """What is to be learnt.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    n_outputs : int
+        Number of functions f_k: 1, or the number of classes.
+    cost : array (K, K), optional
+        Cost [true, predicted] of "classes", or of "binary" for counting losses.
+    output_kernel : array (K, K), optional
+        kappa(y, y') of "classes"; None for the identity.
+    bias : bool
+        Whether f has an offset.
+    n_examples : int, optional
+        Examples in a pass, where known.
+    C : float
+        The estimator's C; the weights of a part have it as a factor already.
+    epsilon : float
+        Errors of "real" that cost nothing.
+    """
+
+    kind: str
+    n_outputs: int = 1
+    cost: np.ndarray | None = None
+    output_kernel: np.ndarray | None = None
+    bias: bool = False
+    n_examples: int | None = None
+    C: float = 1.0
+    epsilon: float = 0.0
+
+
+@runtime_checkable
+class KernelLearner(Protocol):
+    """See the head of this file."""
+
+    support: Support
+    progressive: Progressive
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """(n_slots, n_outputs), float64: f_k(x) = sum_s coefficients[s, k] k(x_s, x) + offset_k.
+
+        Zero in free slots; an output kernel is multiplied in already.
+        """
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """(n_outputs,) the bias of each output, zero without one."""
+
+    @property
+    def dual(self) -> float:
+        """A lower bound of the optimum over all examples seen; NaN without an objective."""
+
+    @property
+    def square_norm(self) -> float:
+        """|f|^2 in the product space, for the primal of a certificate; NaN without one."""
+
+    @property
+    def n_kept(self) -> int:
+        """Support patterns."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of what is kept."""
+
+    @property
+    def n_visits(self) -> int:
+        """Optimisation steps and tests of examples so far."""
+
+    def numbers(self) -> dict[str, float]:
+        """Further columns of the history, such as the step size; always the same names."""
+
+    def absorb(self, part: Part, row: int) -> None: ...
+
+    def end_pass(self) -> None: ...
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """A class that was not known appears: it becomes number `at`, later ones move up."""
+
+    def arrays(self) -> dict[str, np.ndarray]: ...
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
+
+
+@runtime_checkable
+class KernelSolver(Protocol):
+    """Frozen parameters, from which a learner of support patterns is made.
+
+    `kinds` are the tasks that it can learn, `epochs` the passes over the data that `fit` makes;
+    `uncertified` says why there is no objective, or is None.
+    """
+
+    kinds: tuple[str, ...]
+    epochs: int
+    uncertified: str | None
+
+    def kernel_learner(
+        self, task: KernelTask, support: Support, rng: np.random.Generator
+    ) -> Any: ...
