@@ -473,7 +473,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-def run(names: list[str] | None = None) -> None:
+def run(names: list[str] | None = None) -> str:
     """Run the sections of these names, all by default, and write the page."""
     known: dict[str, str] = {}
     if PAGE.exists():
@@ -485,6 +485,7 @@ def run(names: list[str] | None = None) -> None:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         parts = [known[key] for key in SECTIONS if key in known]
         PAGE.write_text("\n".join([HEAD, *parts]))
+    return f"written to {PAGE}"
 
 
 if __name__ == "__main__":
