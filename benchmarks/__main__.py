@@ -2,7 +2,7 @@
 [parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
 [memory3gb] [lasvm] [larank] [larank_mnist] [svmd]
 
-The last five and labels run only when they are named: they take minutes, memory3gb also 8 GB of disk
+The last five and labels run only when named: they take minutes, memory3gb also 8 GB of disk
 in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
