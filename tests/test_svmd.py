@@ -152,7 +152,10 @@ class Naive:
             self.step, mu, decay = solver.step * factor, 0.0, 0.0
             self.b_step[:], self.m_step = solver.offset_step * factor, solver.margin_step * factor
         else:
-            mu, decay = solver.meta_step, solver.decay
+            mu = 0.001 if solver.meta_step is None else solver.meta_step
+            decay = 0.999 if solver.decay is None else solver.decay
+            if solver.nu is not None and solver.decay is None:
+                decay = 0.95
             if solver.hessian == "full":
                 self.loss.curve.py_func(y, z, self.cost, shape, v + self.b_trace, chi)
                 chi *= weight
@@ -364,6 +367,22 @@ def test_the_first_step_is_in_units_of_the_kernel():
             learners.append(fed(learner, scale * X, Y, weights, 50))
         np.testing.assert_allclose(*(m.seen.scores for m in learners), rtol=1e-8)
         assert learners[0].rule.step == pytest.approx(64 * learners[1].rule.step)
+
+
+def test_a_stream_that_drifts_is_followed():
+    """Signs turn at example 1,000; 500 examples later the error is what it was."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2000, 3))
+    Y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, 1.0, -1.0) * np.where(np.arange(2000) < 1000, 1, -1)
+    learner = learner_of(SVMD(buffer=100), task_of("binary", 2000))
+    fed(learner, X[:500], Y[:500], np.ones(500), 500)
+    errors = []
+    for start in (500, 1000, 1500):
+        learner.absorb(Part(X[start : start + 500], Y[start : start + 500], np.ones(500)), start)
+        errors.append(np.mean((learner.seen.scores[:, 0] > 0) != (Y[start : start + 500] > 0)))
+    assert errors[1] > 1.5 * errors[0] and errors[2] < 1.3 * errors[0] < 0.2
+    f = scores(learner.support, learner.coefficients, X[1500:])[:, 0]
+    assert np.mean((f > 0) == (Y[1500:] > 0)) > 0.85
 
 
 def test_single_precision_follows_double():

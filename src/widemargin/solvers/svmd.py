@@ -64,10 +64,12 @@ class SVMD:
     step : float, optional
         eta_0, the first step; by default 2, or 0.5 for real targets, over the mean of k(x, x) in
         the first block of examples.
-    meta_step : float
-        mu, how fast the logarithm of the step follows the gradient's correlation with its past.
-    decay : float
-        lambda in [0, 1], how much of the past is remembered for that; 0 looks one step back.
+    meta_step : float, optional
+        mu, how fast the logarithm of the step follows the gradient's correlation with its past;
+        0.001 by default, or 1 with nu: c = 1 asks for steps far below 1, and soon.
+    decay : float, optional
+        lambda in [0, 1], how much of the past is remembered for that; 0 looks one step back. 0.999
+        by default, or 0.95 with nu.
     buffer : int, optional
         The largest number of support patterns; None keeps all.
     budget : str
@@ -104,8 +106,8 @@ class SVMD:
 
     loss: str | None = None
     step: float | None = None
-    meta_step: float = 0.001
-    decay: float = 0.999
+    meta_step: float | None = None
+    decay: float | None = None
     buffer: int | None = None
     budget: str = "oldest"
     regularisation: float | None = None
@@ -121,17 +123,20 @@ class SVMD:
 
     def __post_init__(self):
         check_common(self)
-        if not 0.0 <= self.meta_step < np.inf:
+        if self.meta_step is not None and not 0.0 <= self.meta_step < np.inf:
             raise ValueError(f"meta_step is {self.meta_step!r}; a number >= 0 is needed.")
-        if not 0.0 <= self.decay <= 1.0:
+        if self.decay is not None and not 0.0 <= self.decay <= 1.0:
             raise ValueError(f"decay is {self.decay!r}; a number in [0, 1] is needed.")
         if self.hessian not in ("full", "diagonal"):
             raise ValueError(f"hessian is {self.hessian!r}; 'full' or 'diagonal' is needed.")
 
     def kernel_learner(self, task: KernelTask, support: Support, rng) -> OnlineKernelMachine:
         """A machine that has seen nothing yet; `rng` is not used."""
+        mu, decay = (0.001, 0.999) if self.nu is None else (1.0, 0.95)
         rule = make_rule(self, task)._replace(
-            mu=float(self.meta_step), decay=float(self.decay), full=float(self.hessian == "full")
+            mu=mu if self.meta_step is None else float(self.meta_step),
+            decay=decay if self.decay is None else float(self.decay),
+            full=float(self.hessian == "full"),
         )
         return OnlineKernelMachine(self, task, support, rule)
 
