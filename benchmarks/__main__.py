@@ -1,8 +1,8 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
 [parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
-[memory3gb] [lasvm] [larank] [larank_mnist] [svmd]
+[memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
 
-The last five and labels run only when named: they take minutes, memory3gb also 8 GB of disk
+The last six and labels run only when named: they take minutes, memory3gb also 8 GB of disk
 in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
@@ -15,7 +15,7 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is loaded
 
-ON_REQUEST = ("labels", "memory3gb", "lasvm", "larank", "larank_mnist", "svmd")
+ON_REQUEST = ("labels", "memory3gb", "lasvm", "larank", "larank_mnist", "svmd", "maps")
 
 
 def main() -> int:
@@ -34,6 +34,7 @@ def main() -> int:
         lasvm,
         latent,
         linear,
+        maps,
         parsing,
         ranking,
         sequence_files,
@@ -62,6 +63,7 @@ def main() -> int:
         "larank": larank.run,
         "larank_mnist": lambda: larank.run(("mnist",)),
         "svmd": svmd.run,
+        "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
     unknown = [name for name in args.names if name not in known]
