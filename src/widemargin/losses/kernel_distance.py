@@ -16,8 +16,8 @@ from .labels import Matrix, labels_of
 class KernelDistance:
     """The loss is the distance of two classes in the feature space of a kernel.
 
-    distance(i, j)² = κ(i, i) + κ(j, j) − 2 κ(i, j). The kernel that counts the common ancestors in a
-    tree gives, squared, the length of the path, which is the loss of a `Taxonomy`.
+    distance(i, j)² = κ(i, i) + κ(j, j) − 2 κ(i, j). The kernel that counts common ancestors
+    in a tree gives, squared, the length of the path: the loss of a `Taxonomy`.
 
     Parameters
     ----------
