@@ -5,6 +5,7 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
+from .functional_descent import FunctionalDescent
 from .kernel_learner import KernelLearner, KernelSolver
 from .larank import LaRank, SOnline
 from .lasvm import LaSVM
@@ -36,6 +37,7 @@ NAMES = {
     "sonline": SOnline,
     "svmd": SVMD,
     "norma": NORMA,
+    "functional_descent": FunctionalDescent,
 }
 #: Those that learn kernel machines.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
@@ -52,6 +54,7 @@ __all__ = [
     "DualCoordinate",
     "Explore",
     "Fill",
+    "FunctionalDescent",
     "Incremental",
     "KernelLearner",
     "KernelSolver",
