@@ -14,6 +14,7 @@ from .meta_descent import MetaDescent
 from .n_slack import NSlack
 from .one_slack import OneSlack
 from .out_of_core import OutOfCore
+from .pegasos import Pegasos
 from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
@@ -38,6 +39,7 @@ NAMES = {
     "svmd": SVMD,
     "norma": NORMA,
     "functional_descent": FunctionalDescent,
+    "pegasos": Pegasos,
 }
 #: Those that learn kernel machines.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
@@ -67,6 +69,7 @@ __all__ = [
     "OnGap",
     "OneSlack",
     "OutOfCore",
+    "Pegasos",
     "Perceptron",
     "ProximalNewton",
     "Ratio",

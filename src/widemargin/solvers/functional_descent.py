@@ -42,7 +42,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..expansion import Support, resized
 from ..kernels import Patterns
 from .functional_descent_loops import solve_boxes, solve_simplices
-from .kernel_learner import KernelTask, Part
+from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
 from .learner import Progressive
 
 #: Share of the data that is a sample, and the size of a sample where the data has no known end.
@@ -175,7 +175,7 @@ class FunctionalDescentLearner:
     def __init__(self, solver: FunctionalDescent, task: KernelTask, support: Support):
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive()
-        self.cost = self._checked_cost(task.cost)
+        self.cost = checked_cost(task.cost, max(2, task.n_outputs))
         n, self.carries = task.n_examples, task.n_examples is not None
         fitting = STREAMED if n is None else max(1, int(np.ceil(SHARE * n)))
         self.k = fitting if solver.sample is None else int(solver.sample)
@@ -188,13 +188,6 @@ class FunctionalDescentLearner:
         # Examples of the next sample, whose part ended before there were k of them.
         self.waiting = Support(support.kernel, support.n_columns, support.dtype, support.dense)
         self.waiting_targets = np.zeros((3, self.k))  # Y, weights, rows
-
-    def _checked_cost(self, cost: np.ndarray | None) -> np.ndarray:
-        K = max(2, self.task.n_outputs)
-        found = 1.0 - np.eye(K) if cost is None else np.ascontiguousarray(cost, np.float64)
-        if found.shape != (K, K):
-            raise ValueError(f"cost has shape {found.shape}; {K} classes need ({K}, {K}).")
-        return found
 
     @property
     def is_binary(self) -> bool:
@@ -318,7 +311,7 @@ class FunctionalDescentLearner:
     def _add(self, patterns: Patterns, rows: np.ndarray, b: np.ndarray) -> None:
         """f += u, and the mean follows; examples that u needs become patterns."""
         used = np.flatnonzero(np.any(b != 0.0, axis=1))
-        slots = self._find(rows[used])
+        slots = find_slots(self.example[: self.support.n_slots], rows[used])
         new = np.flatnonzero(slots < 0)
         first = self.support.n_slots
         slots[new] = first + np.arange(new.size)
@@ -330,15 +323,6 @@ class FunctionalDescentLearner:
             n, eta = self.support.n_slots, self.solver.average
             share = (eta + 1.0) / (self.n_steps + eta)
             self.M[:n] += share * (self.A[:n] - self.M[:n])
-
-    def _find(self, rows: np.ndarray) -> np.ndarray:
-        """Slots of the examples that are patterns already, -1 for the others."""
-        n = self.support.n_slots
-        if not n or rows.size == 0 or rows.min() > self.example[:n].max():
-            return np.full(rows.size, -1)
-        order = np.argsort(self.example[:n], kind="stable")
-        at = np.minimum(np.searchsorted(self.example[:n], rows, sorter=order), n - 1)
-        return np.where(self.example[order[at]] == rows, order[at], -1)
 
     def _make_room(self, n_slots: int) -> None:
         if n_slots > self.example.size:
@@ -358,7 +342,7 @@ class FunctionalDescentLearner:
         labels = self.waiting_targets[0]
         labels[labels >= at] += 1
         self.task.n_outputs, self.task.cost = self.A.shape[1], cost
-        self.cost = self._checked_cost(cost)
+        self.cost = checked_cost(cost, self.task.n_outputs)
 
     # -------------------------------------------------------------- what is known
 
@@ -424,13 +408,3 @@ class FunctionalDescentLearner:
 
 
 SAVED = ("A", "M", "example", "counts", "last", "cost", "waiting_targets")
-
-
-def refuse_zero_margins(margins: np.ndarray, row: int) -> None:
-    """A margin says by its sign which class an example is of."""
-    bad = np.flatnonzero(~((margins != 0) & np.isfinite(margins)))
-    if bad.size:
-        raise ValueError(
-            f"Example {row + bad[0]} has margin {margins[bad[0]]}; functional descent needs finite "
-            "numbers other than 0, such as 1 and -1."
-        )
