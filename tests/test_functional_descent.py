@@ -15,7 +15,7 @@ from widemargin.solvers import FunctionalDescent
 from widemargin.solvers import functional_descent as module
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 
-EXACT = {"tolerance": 1e-11, "average": None}
+EXACT = {"tolerance": 1e-11, "average": None, "schedule": "constant"}
 
 
 def examples(n=60, classes=2, seed=0, d=3):
@@ -41,7 +41,7 @@ def part_of(X, Y, rows=slice(None), weights=None):
 def by_row(learner, n, coefficients=None):
     """Coefficients by row number, (n, outputs)."""
     slots = learner.support.n_slots
-    found = np.zeros((n, learner.A.shape[1]))
+    found = np.zeros((n, learner.A.shape[2]))
     values = learner.coefficients if coefficients is None else coefficients[:slots]
     found[learner.example[:slots]] = values
     return found
@@ -138,18 +138,18 @@ def test_each_step_is_the_minimiser(classes, residuals, schedule):
     rng, k, n = np.random.default_rng(1), 18, len(Y)
     cost = rng.uniform(0.5, 2.0, (classes, classes)) * (1 - np.eye(classes))
     solver = FunctionalDescent(
-        sample=k, scale=0.3, schedule=schedule, residuals=residuals, ceiling=1.5, **EXACT
+        sample=k, scale=0.3, residuals=residuals, ceiling=1.5, **{**EXACT, "schedule": schedule}
     )
     learner = make(solver, X, classes, n=n, cost=cost)
     kernel = learner.support.kernel
     K_all = kernel.block(*[learner.support.patterns_of(X)] * 2)
-    before = np.zeros((n, learner.A.shape[1]))
+    before = np.zeros((n, learner.A.shape[2]))
     for t, start in enumerate([*range(0, n, k), *range(0, n, k)], 1):
         rows = np.arange(start, start + k)
         scores, K = (K_all @ before)[rows], K_all[np.ix_(rows, rows)]
         clamp = 1.5 if residuals == "clamped" else None
         planes = planes_of(scores, Y[rows], cost, clamp)
-        damping = solver.damping(t, k, n)
+        (damping,) = solver.dampings(t, k, n)
         assert damping == pytest.approx(0.3 / k if schedule == "constant" else 0.3 * t / n)
         U = np.full(k, 1.0 / (k * damping))
         learner.absorb(part_of(X, Y, rows), start)
@@ -217,7 +217,7 @@ def test_linear_kernel_equals_explicit_weights():
     """The primal over w by clarabel, step after step."""
     X, y = examples(60, seed=4)
     k, d = 20, X.shape[1]
-    solver = FunctionalDescent(sample=k, schedule="power", scale=0.2, rate=0.5, **EXACT)
+    solver = FunctionalDescent(sample=k, scale=0.2, rate=0.5, **{**EXACT, "schedule": "power"})
     learner = make(solver, X, kernel=Linear(), n=60)
     w, settings = np.zeros(d), clarabel.DefaultSettings()
     settings.verbose = False
@@ -237,17 +237,20 @@ def test_linear_kernel_equals_explicit_weights():
         np.testing.assert_allclose(X.T @ by_row(learner, 60)[:, 0], w, atol=1e-5)
 
 
-def test_two_classes_are_the_structural_case():
-    """F = f_1 - f_0 has |f|^2 = |F|^2 / 2: half of the damping is the same step."""
+@pytest.mark.parametrize("schedule", ["constant", "auto"])
+def test_two_classes_are_the_structural_case(schedule):
+    """F = f_1 - f_0 has |f|^2 = |F|^2 / 2: twice the damping, which "auto" sees to, is the same."""
     X, y = examples(80, seed=5)
-    one = make(FunctionalDescent(sample=16, scale=0.4, tolerance=1e-11), X, n=80)
-    solver = FunctionalDescent(sample=16, scale=0.8, tolerance=1e-11)
+    given = {"sample": 16, "tolerance": 1e-11, "schedule": schedule}
+    one = make(FunctionalDescent(scale=0.4, **given), X, n=80)
+    solver = FunctionalDescent(scale=0.8 if schedule == "constant" else 0.4, **given)
     support = Support(RBF(0.4), X.shape[1], np.float64)
     task = KernelTask("classes", 2, n_examples=80)
     two = solver.kernel_learner(task, support, np.random.default_rng(0))
     for _ in range(2):
         one.absorb(part_of(X, y), 0)
         two.absorb(part_of(X, (y > 0).astype(int)), 0)
+    assert two.best == one.best
     K = RBF(0.4).block(*[support.patterns_of(X)] * 2)
     scores = K @ by_row(two, 80)
     np.testing.assert_allclose(scores[:, 1], -scores[:, 0], atol=1e-9)
@@ -280,7 +283,7 @@ def test_too_many_inner_steps_are_reported(monkeypatch):
 def test_iterates_converge_with_a_finite_sum():
     """sum_t R / damping_t bounds the way that is left."""
     X, y = examples(100, seed=7)
-    solver = FunctionalDescent(sample=10, schedule="geometric", scale=0.1, rate=1.2, **EXACT)
+    solver = FunctionalDescent(sample=10, scale=0.1, rate=1.2, **{**EXACT, "schedule": "geometric"})
     learner = make(solver, X, n=100)
     K = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
     path, dampings = [], []
@@ -309,13 +312,67 @@ def test_clamped_residuals_keep_more_patterns():
 @pytest.mark.parametrize("eta", [0.0, 3.0])
 def test_mean_of_the_iterates(eta):
     X, y = examples(90, seed=9)
-    learner = make(FunctionalDescent(sample=10, average=eta), X, n=90)
+    learner = make(FunctionalDescent(sample=10, schedule="constant", average=eta), X, n=90)
     mean = np.zeros((90, 1))
     for t, start in enumerate([*range(0, 90, 10)] * 2, 1):
         learner.absorb(part_of(X, y, slice(start, start + 10)), start)
         share = (eta + 1) / (t + eta)
-        mean = (1 - share) * mean + share * by_row(learner, 90, learner.A)
+        mean = (1 - share) * mean + share * by_row(learner, 90, learner.A[:, 0])
     np.testing.assert_allclose(by_row(learner, 90), mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.4), Linear()])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_tracks_descend_as_if_alone(classes, kernel):
+    """Each is the run of its schedule; the best one has the least weighted loss on new samples."""
+    X, Y = examples(160, classes, seed=18)
+    solver, k = FunctionalDescent(sample=16, tolerance=1e-9), 16
+    learner = make(solver, X, classes, kernel, n=160)
+    own = kernel.diagonal(learner.support.patterns_of(X[:k])).mean() * (1 if classes == 2 else 2)
+    alone, losses = [], np.zeros(len(module.REACHES))
+    for reach in module.REACHES:
+        schedule = lambda t, k, n, reach=reach: own * np.sqrt(t) / (reach * k)  # noqa: E731
+        one = FunctionalDescent(sample=16, schedule=schedule, tolerance=1e-9)
+        alone.append(make(one, X, classes, kernel, n=160))
+    for t, start in enumerate(range(0, 160, k), 1):
+        rows = slice(start, start + k)
+        for track, one in enumerate(alone):
+            scores = Machine(one.support, one.coefficients, one.offsets).scores(X[rows])
+            guess = np.where(scores[:, 0] > 0, 1, -1) if classes == 2 else scores.argmax(axis=1)
+            losses[track] += t * np.sum(guess != Y[rows])
+            one.absorb(part_of(X, Y, rows), start)
+        learner.absorb(part_of(X, Y, rows), start)
+        for track, one in enumerate(alone):
+            found = by_row(learner, 160, learner.M[:, track])
+            np.testing.assert_allclose(found, by_row(one, 160), atol=1e-3)
+    np.testing.assert_allclose(learner.losses, losses, atol=1.5 * t)
+    best, evaluations = learner.best, learner.support.n_evaluations
+    assert best == np.argmin(learner.losses)
+    before = by_row(learner, 160)
+    learner.end_pass()
+    assert learner.tracks.tolist() == [best] and learner.support.n_evaluations == evaluations
+    np.testing.assert_array_equal(by_row(learner, 160), before)
+    assert learner.n_kept == np.count_nonzero(before.any(axis=1)) <= learner.A.shape[0]
+    learner.absorb(part_of(X, Y), 0)
+    alone[best].end_pass()
+    alone[best].absorb(part_of(X, Y), 0)
+    np.testing.assert_allclose(by_row(learner, 160), by_row(alone[best], 160), atol=1e-3)
+    assert learner.numbers()["damping"] == pytest.approx(alone[best].numbers()["damping"])
+
+
+def test_noise_decides_on_the_track():
+    """Labels of which a quarter is wrong want more damping than clean ones."""
+    rng = np.random.default_rng(19)
+    X = rng.uniform(-3, 3, (3000, 2))
+    clean = np.where(np.sin(2 * X[:, 0]) * np.sin(2 * X[:, 1]) > 0, 1.0, -1.0)
+    noisy = np.where(rng.random(3000) < 0.25, -1, 1) * np.where(X[:, 0] > 0, 1.0, -1.0)
+    tracks = []
+    for y in (noisy, clean):
+        learner = make(FunctionalDescent(), X, kernel=RBF(2.0), n=3000, dtype=np.float32)
+        learner.absorb(part_of(X, y), 0)
+        learner.end_pass()
+        tracks.append(int(learner.tracks[0]))
+    assert tracks[0] < tracks[1]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -464,7 +521,7 @@ def test_partial_fit_takes_in_new_classes():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"schedule": "slow"}, "schedule is 'slow'; known are 'constant'"),
+        ({"schedule": "slow"}, "schedule is 'slow'; known are 'auto'"),
         ({"residuals": "bounded"}, "residuals is 'bounded'"),
         ({"sample": 0}, "sample must be a whole number above 0"),
         ({"epochs": 1.5}, "epochs must be a whole number"),

@@ -26,6 +26,16 @@ the step, and no C: the damping and the number of steps regularise.
 The mean that predicts is a polynomial-decay average, mean += w_t (f_t - mean) with
 w_t = (eta + 1) / (t + eta), which gives iterate t a weight of about t^eta.
 
+How much damping is right depends on the noise of the data: nearly clean data wants steps a hundred
+times as long as noisy data. The schedule "auto" lets some **tracks** descend side by side,
+
+    damping_t = q sqrt(t) / (r k),    r in REACHES,    q = mean k(x, x), twice that for classes
+
+each with an f and a mean of its own, over the same samples and the same kernel values. Each sample
+is new to all of them when it comes, so the losses of the means' predictions before they learn from
+it, weighted by t, compare them honestly. The best one predicts. At the end of the first pass it
+stays alone, and with it only the patterns that it needs: samples of later passes are not new.
+
 The local problems are solved in `functional_descent_loops.py`.
 """
 
@@ -49,7 +59,9 @@ from .learner import Progressive
 SHARE, STREAMED = 0.01, 100
 #: Steps of one local problem at most, for each example of the sample.
 MOST_STEPS = 1000
-SCHEDULES = ("constant", "linear", "power", "geometric")
+#: r of the tracks of "auto": the share of the loss that a step may take over, at first.
+REACHES = (3.0, 30.0, 300.0)
+SCHEDULES = ("auto", "constant", "linear", "power", "geometric")
 RESIDUALS = ("free", "clamped")
 
 #: damping(t, k, N) of step t = 1, 2, ...
@@ -67,7 +79,8 @@ class FunctionalDescent:
     sample : int, optional
         k, examples of a step; by default 1 % of the data, or 100 where its number is not known.
     schedule : str or callable
-        The damping of step t: "constant" c / k, "linear" c t / N, "power" c t^a / k, "geometric"
+        The damping of step t: "auto" chooses it by the loss on samples that are still unseen, see
+        the head of this file; "constant" c / k, "linear" c t / N, "power" c t^a / k, "geometric"
         c a^t / k, or a function of t, k, N. N is 100 k where it is not known.
     scale : float
         c.
@@ -97,7 +110,7 @@ class FunctionalDescent:
 
     epochs: int = 2
     sample: int | None = None
-    schedule: Any = "constant"
+    schedule: Any = "auto"
     scale: float = 1.0
     rate: float = 2.0
     residuals: str = "free"
@@ -135,17 +148,19 @@ class FunctionalDescent:
         if self.average is not None and not 0 <= self.average < np.inf:
             raise ValueError(f"average must be None or a number >= 0, got {self.average!r}.")
 
-    def damping(self, t: int, k: int, n: int) -> float:
-        """damping_t of step t = 1, 2, ... with samples of k out of n."""
+    def dampings(self, t: int, k: int, n: int, own: float = 1.0) -> list[float]:
+        """damping_t of each track, step t = 1, 2, ..., samples of k out of n, own = q."""
         if callable(self.schedule):
             found = float(self.schedule(t, k, n))
             if not 0 < found < np.inf:
                 raise ValueError(f"schedule gave {found} at step {t}; a positive number is needed.")
-            return found
+            return [found]
+        if self.schedule == "auto":
+            return [self.scale * own * np.sqrt(t) / (reach * k) for reach in REACHES]
         if self.schedule == "linear":
-            return self.scale * t / n
+            return [self.scale * t / n]
         factor = {"constant": 1.0, "power": float(t) ** self.rate, "geometric": self.rate**t}
-        return self.scale * factor[self.schedule] / k
+        return [self.scale * factor[self.schedule] / k]
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -180,8 +195,11 @@ class FunctionalDescentLearner:
         fitting = STREAMED if n is None else max(1, int(np.ceil(SHARE * n)))
         self.k = fitting if solver.sample is None else int(solver.sample)
         self.n = max(n, self.k) if n is not None else round(self.k / SHARE)
-        self.A = np.zeros((0, task.n_outputs))  # of f
-        self.M = np.zeros((0, task.n_outputs))  # of the mean
+        self.tracks = np.arange(len(REACHES) if solver.schedule == "auto" else 1)
+        self.losses = np.zeros(self.tracks.size)  # of the means, weighted
+        self.own = np.zeros(1)  # q
+        self.A = np.zeros((0, self.tracks.size, task.n_outputs))  # of f
+        self.M = np.zeros((0, self.tracks.size, task.n_outputs))  # of the mean
         self.example = np.zeros(0, np.int64)  # the row of each pattern
         self.counts = np.zeros(4, np.int64)  # steps, rows seen, examples waiting, visits
         self.last = np.zeros(6)  # of `numbers`
@@ -234,38 +252,47 @@ class FunctionalDescentLearner:
             self._learn(self.waiting.patterns[:count], self.waiting_targets[:, :count].copy())
 
     def _learn(self, patterns: Patterns, targets: np.ndarray) -> None:
-        """One step of Algorithm 1."""
+        """One step of Algorithm 1, of each track."""
         Y, omega, rows = targets
         self.counts[0] += 1
         t, n = self.n_steps, len(patterns)
-        # 1. residual margins
-        scores = self._scores(patterns)
-        residuals = self._residuals(scores, Y)
-        top = residuals if self.is_binary else residuals.max(axis=1)
-        hinges = np.maximum(top, 0.0)
-        self._test(scores, Y, rows)
-        if self.solver.residuals == "clamped":
-            residuals = np.clip(residuals, 0.0, self.solver.ceiling)
-        # 2. the local problem
-        damping = self.solver.damping(t, self.k, self.n)
-        U = omega / (self.k * damping)
         K = self.support.among(patterns)
-        found = self._solve(K, residuals, Y, U, self.solver.tolerance / damping)
+        if not self.own[0]:
+            self.own[0] = (float(np.trace(K)) / n or 1.0) * (1 if self.is_binary else 2)
+        scores, means = self._scores(patterns)
+        self._test(means, Y, rows)
+        dampings = self.solver.dampings(t, self.k, self.n, float(self.own[0]))
+        steps = np.zeros((n, *self.A.shape[1:]))
+        for track, number in enumerate(self.tracks):
+            # 1. residual margins
+            residuals = self._residuals(scores[:, track], Y)
+            hinges = np.maximum(residuals if self.is_binary else residuals.max(axis=1), 0.0)
+            if self.solver.residuals == "clamped":
+                residuals = np.clip(residuals, 0.0, self.solver.ceiling)
+            # 2. the local problem
+            damping = float(dampings[number])
+            U = omega / (self.k * damping)
+            found = self._solve(K, residuals, Y, U, self.solver.tolerance / damping)
+            steps[:, track] = found.coefficients
+            self.counts[3] += found.steps + n
+            if track == self.best:
+                bound = np.maximum(residuals if self.is_binary else residuals.max(axis=1), 0.0)
+                self.last[:2] = float(omega @ hinges) / self.k, np.count_nonzero(hinges) / n
+                self.last[2:4] = found.square, float(U @ bound)
+                self.last[4:] = damping, found.gap * damping
         # 3. f and its mean
-        self._add(patterns, rows.astype(np.int64), found.coefficients)
-        bound = residuals if self.is_binary else residuals.max(axis=1)
-        bound = float(omega @ np.maximum(bound, 0.0)) / (self.k * damping)
-        hinge, lossy = float(omega @ hinges) / self.k, np.count_nonzero(hinges) / n
-        self.last[:] = hinge, lossy, found.square, bound, damping, found.gap * damping
-        self.counts[3] += found.steps + n
+        self._add(patterns, rows.astype(np.int64), steps)
 
-    def _scores(self, patterns: Patterns) -> np.ndarray:
-        """f_t of a sample, (n, outputs): one block of kernel values."""
-        n = self.support.n_slots
+    def _scores(self, patterns: Patterns) -> tuple[np.ndarray, np.ndarray]:
+        """f_t and the means of a sample, (n, tracks, outputs): one block of kernel values."""
+        n, shape = self.support.n_slots, (len(patterns), *self.A.shape[1:])
         if not n:
-            return np.zeros((len(patterns), self.A.shape[1]))
+            return np.zeros(shape), np.zeros(shape)
         rows = self.support.rows(patterns)
-        return (rows @ self.A[:n].astype(rows.dtype)).astype(np.float64)
+        both = np.concatenate([self.A[:n].reshape(n, -1), self._means[:n].reshape(n, -1)], axis=1)
+        found = (rows @ both.astype(rows.dtype)).astype(np.float64)
+        half = found.shape[1] // 2
+        return found[:, :half].reshape(shape), found[:, half:].reshape(shape)
 
     def _residuals(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """rho_t: Delta - <f_t, delta>, of two classes (n,), of more (n, K)."""
@@ -274,15 +301,18 @@ class FunctionalDescentLearner:
         label = Y.astype(np.int64)
         return self.cost[label] + scores - scores[np.arange(label.size), label][:, None]
 
-    def _test(self, scores: np.ndarray, Y: np.ndarray, rows: np.ndarray) -> None:
+    def _test(self, means: np.ndarray, Y: np.ndarray, rows: np.ndarray) -> None:
         """Losses of examples that are new, before they are learnt from."""
-        new = rows >= self.counts[1]
+        new = np.flatnonzero(rows >= self.counts[1])
+        if not new.size:
+            return
         if self.is_binary:
-            truth, guess = (Y > 0).astype(np.int64), (scores[:, 0] > 0).astype(np.int64)
+            truth, guess = (Y[new] > 0).astype(np.int64), (means[new, :, 0] > 0).astype(np.int64)
         else:
-            truth, guess = Y.astype(np.int64), scores.argmax(axis=1)
-        if new.any():
-            self.progressive.add(int(new.sum()), float(self.cost[truth, guess][new].sum()))
+            truth, guess = Y[new].astype(np.int64), means[new].argmax(axis=2)
+        losses = self.cost[truth[:, None], guess].sum(axis=0)
+        self.progressive.add(new.size, float(losses[self.best]))
+        self.losses += self.n_steps * losses
 
     def _solve(self, K, residuals, Y, U, tolerance: float) -> Local:
         most = MOST_STEPS * len(U)
@@ -310,7 +340,7 @@ class FunctionalDescentLearner:
 
     def _add(self, patterns: Patterns, rows: np.ndarray, b: np.ndarray) -> None:
         """f += u, and the mean follows; examples that u needs become patterns."""
-        used = np.flatnonzero(np.any(b != 0.0, axis=1))
+        used = np.flatnonzero(np.any(b != 0.0, axis=(1, 2)))
         slots = find_slots(self.example[: self.support.n_slots], rows[used])
         new = np.flatnonzero(slots < 0)
         first = self.support.n_slots
@@ -331,30 +361,52 @@ class FunctionalDescentLearner:
                 setattr(self, name, resized(getattr(self, name), capacity))
 
     def end_pass(self, tau: float | None = None) -> None:
-        """The examples that wait are a sample of their own."""
+        """The examples that wait are a sample of their own; the best track stays alone."""
         self._learn_waiting()
+        if self.tracks.size > 1:
+            self._keep_best()
+
+    def _keep_best(self) -> None:
+        """Only the best track, and the patterns that it has."""
+        best, old = slice(self.best, self.best + 1), self.support
+        self.A, self.M = self.A[:, best], self.M[:, best]
+        self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
+        used = np.flatnonzero(np.any(self.A[: old.n_slots] != 0.0, axis=(1, 2)))
+        self.support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
+        self.support.store(np.arange(used.size), old.patterns[used])
+        self.support.n_evaluations = old.n_evaluations
+        self.A, self.M, self.example = self.A[used], self.M[used], self.example[used]
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
         if self.is_binary:
             raise ValueError("A task of two signed classes cannot take in a third.")
-        self.A, self.M = (np.insert(array, at, 0.0, axis=1) for array in (self.A, self.M))
+        self.A, self.M = (np.insert(array, at, 0.0, axis=2) for array in (self.A, self.M))
         labels = self.waiting_targets[0]
         labels[labels >= at] += 1
-        self.task.n_outputs, self.task.cost = self.A.shape[1], cost
+        self.task.n_outputs, self.task.cost = self.A.shape[2], cost
         self.cost = checked_cost(cost, self.task.n_outputs)
 
     # -------------------------------------------------------------- what is known
 
     @property
+    def best(self) -> int:
+        """The track that predicts."""
+        return int(np.argmin(self.losses))
+
+    @property
+    def _means(self) -> np.ndarray:
+        """Coefficients to predict with: of the means, or without them of f."""
+        return self.A if self.solver.average is None else self.M
+
+    @property
     def coefficients(self) -> np.ndarray:
-        """Of the mean, or without one of f."""
-        found = self.A if self.solver.average is None else self.M
-        return found[: self.support.n_slots].copy()
+        """Of the best track's mean, or without one of its f."""
+        return self._means[: self.support.n_slots, self.best].copy()
 
     @property
     def offsets(self) -> np.ndarray:
-        return np.zeros(self.A.shape[1])
+        return np.zeros(self.A.shape[2])
 
     @property
     def dual(self) -> float:
@@ -404,7 +456,18 @@ class FunctionalDescentLearner:
             part = {n[start:]: a for n, a in arrays.items() if n.startswith(name + ".")}
             getattr(self, name).restore(part)
         self.progressive.numbers[:] = arrays["progressive"]
-        self.task.n_outputs = self.A.shape[1]
+        self.task.n_outputs = self.A.shape[2]
 
 
-SAVED = ("A", "M", "example", "counts", "last", "cost", "waiting_targets")
+SAVED = (
+    "A",
+    "M",
+    "tracks",
+    "losses",
+    "own",
+    "example",
+    "counts",
+    "last",
+    "cost",
+    "waiting_targets",
+)
