@@ -14,6 +14,7 @@ from widemargin.kernels import RBF, Linear, Precomputed
 from widemargin.solvers import FunctionalDescent
 from widemargin.solvers import functional_descent as module
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
+from widemargin.solvers.working_set import WorkingSet
 
 EXACT = {"tolerance": 1e-11, "average": None, "schedule": "constant"}
 
@@ -428,12 +429,15 @@ def test_weights_are_copies():
     np.testing.assert_allclose(*(machine.scores(X) for machine in machines), atol=1e-5)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [(np.asarray, "sequential"), (sp.csr_matrix, "sequential"), (sp.csr_matrix, "importance")],
+)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_saved_in_the_middle(classes, form):
+def test_saved_in_the_middle(classes, form, rule):
     X, Y = examples(120, classes, seed=14)
     X = form(X)
-    solver = FunctionalDescent(sample=25)
+    solver = FunctionalDescent(sample=25, working_set=rule, window=70)
     whole, first, second = (make(solver, X, classes, n=120, dtype=np.float32) for _ in range(3))
     for learner in (whole, first):
         learner.absorb(part_of(X, Y, slice(0, 60)), 0)
@@ -458,7 +462,9 @@ def test_a_class_that_appears_late():
     known = make(FunctionalDescent(sample=20, **EXACT), X, 3)
     grown = make(FunctionalDescent(sample=20, **EXACT), X, 3)
     task = KernelTask("classes", 2)
-    grown = FunctionalDescent(sample=20, **EXACT).kernel_learner(task, grown.support, None)
+    grown = FunctionalDescent(sample=20, **EXACT).kernel_learner(
+        task, grown.support, np.random.default_rng(0)
+    )
     cut = late - late % 20
     known.absorb(part_of(X[:cut], np.minimum(Y[:cut], 1)), 0)
     grown.absorb(part_of(X[:cut], np.minimum(Y[:cut], 1)), 0)
@@ -471,6 +477,81 @@ def test_a_class_that_appears_late():
     assert grown.coefficients.shape[1] == 3 and by_row(grown, 90)[late:, 1].any()
     with pytest.raises(ValueError, match="third"):
         make(FunctionalDescent(), X).insert_output(1, None)
+
+
+# ------------------------------------------------------------ working sets
+
+
+def drawn_samples(rule, X, window, k=10, passes=2, carries=True, length=7):
+    """Samples as arrays of row numbers, and the set."""
+    working = WorkingSet(Support(Linear(), X.shape[1]), rule, k, window, carries, 5)
+    n, found = len(X), []
+    for turn in range(passes):
+        for start in range(0, n, length):
+            rows = np.arange(start, min(start + length, n))
+            targets = np.stack([rows % 3, np.ones(rows.size), rows, np.full(rows.size, turn == 0)])
+            for patterns, sample in working.samples(X[rows], targets.astype(float)):
+                np.testing.assert_array_equal(patterns.matrix, X[sample[2].astype(int)])
+                np.testing.assert_array_equal(sample[0], sample[2] % 3)
+                found.append(sample)
+        found += [sample for _, sample in working.rest()]
+    return found, working
+
+
+@pytest.mark.parametrize("rule", ["sequential", "uniform", "importance"])
+def test_samples_of_a_working_set(rule):
+    X = np.random.default_rng(0).standard_normal((84, 4)).astype(np.float32)
+    found, _ = drawn_samples(rule, X, window=30)
+    assert [sample.shape[1] for sample in found] == [*[10] * 8, 4] * 2
+    rows = [sample[2].astype(int) for sample in found]
+    assert all(np.unique(some).size == some.size for some in rows)
+    new = np.concatenate([sample[3] for sample in found])
+    seen = np.concatenate(rows)[new > 0]
+    assert np.unique(seen).size == seen.size  # nothing is new twice
+    if rule == "sequential":
+        np.testing.assert_array_equal(np.concatenate(rows), [*range(84), *range(84)])
+        assert seen.size == 84
+        return
+    for t, some in enumerate(rows[:8], 1):  # from the last 30 that came
+        assert some.max() < 10 * t and some.min() >= 10 * t - 30
+    assert any(np.ptp(some) > 10 for some in rows)
+    again, _ = drawn_samples(rule, X, window=30)
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_streamed_parts_are_samples():
+    X = np.zeros((40, 2), np.float32)
+    found, _ = drawn_samples("uniform", X, 40, passes=1, carries=False)
+    assert [sample.shape[1] for sample in found] == [7, 7, 7, 7, 7, 5]
+
+
+def test_importance_follows_the_hinge():
+    """Examples with a hinge are drawn more often; those without one now and then."""
+    X = np.zeros((100, 1), np.float32)
+    _, working = drawn_samples("importance", X, 100, passes=1)
+    counts = np.zeros(100)
+    for _ in range(400):
+        working.counts[0] = 10
+        _, sample = working._draw()
+        rows = sample[2].astype(int)
+        working.judge((rows < 20) * 1.0)
+        counts[rows] += 1
+    assert counts[:20].min() > 5 * counts[20:].mean() > 0
+    assert np.count_nonzero(counts) == 100
+
+
+@pytest.mark.parametrize("rule", ["uniform", "importance"])
+def test_learning_from_drawn_samples(rule):
+    X, y = examples(900, seed=20)
+    learner = make(FunctionalDescent(working_set=rule), X[:600], n=600, dtype=np.float32)
+    for _ in range(2):
+        learner.absorb(part_of(X[:600], y[:600]), 0)
+        learner.end_pass()
+    scores = Machine(learner.support, learner.coefficients, learner.offsets).scores(X[600:])
+    best = SVC(gamma=0.4).fit(X[:600], y[:600]).score(X[600:], y[600:])
+    assert np.mean((scores[:, 0] > 0) == (y[600:] > 0)) >= best - 0.04
+    assert 200 < learner.progressive.numbers[0] < 600  # some were never drawn in the first pass
 
 
 # ------------------------------------------------------------ outside
@@ -523,6 +604,8 @@ def test_partial_fit_takes_in_new_classes():
     [
         ({"schedule": "slow"}, "schedule is 'slow'; known are 'auto'"),
         ({"residuals": "bounded"}, "residuals is 'bounded'"),
+        ({"working_set": "best"}, "working_set is 'best'; known are 'sequential'"),
+        ({"window": 0}, "window must be a whole number above 0"),
         ({"sample": 0}, "sample must be a whole number above 0"),
         ({"epochs": 1.5}, "epochs must be a whole number"),
         ({"scale": 0.0}, "scale must be positive"),

@@ -54,6 +54,7 @@ from ..kernels import Patterns
 from .functional_descent_loops import solve_boxes, solve_simplices
 from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
 from .learner import Progressive
+from .working_set import RULES, WorkingSet
 
 #: Share of the data that is a sample, and the size of a sample where the data has no known end.
 SHARE, STREAMED = 0.01, 100
@@ -78,6 +79,12 @@ class FunctionalDescent:
         Passes over the data that `fit` makes.
     sample : int, optional
         k, examples of a step; by default 1 % of the data, or 100 where its number is not known.
+    working_set : "sequential", "uniform" or "importance"
+        Which examples a step takes: as they come, or drawn from those that came last, evenly or by
+        the hinge that they had (`working_set.py`).
+    window : int, optional
+        Examples to draw from, kept in memory; by default the whole pass, or 10 samples where its
+        length is not known.
     schedule : str or callable
         The damping of step t: "auto" chooses it by the loss on samples that are still unseen, see
         the head of this file; "constant" c / k, "linear" c t / N, "power" c t^a / k, "geometric"
@@ -110,6 +117,8 @@ class FunctionalDescent:
 
     epochs: int = 2
     sample: int | None = None
+    working_set: str = "sequential"
+    window: int | None = None
     schedule: Any = "auto"
     scale: float = 1.0
     rate: float = 2.0
@@ -125,16 +134,16 @@ class FunctionalDescent:
     )
 
     def __post_init__(self):
-        known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS}
+        known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS, "working_set": RULES}
         if not callable(self.schedule):
             known["schedule"] = SCHEDULES
         for name, words in known.items():
             if getattr(self, name) not in words:
                 among = ", ".join(map(repr, words))
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {among}.")
-        for name in ("epochs", "sample"):
+        for name in ("epochs", "sample", "window"):
             value = getattr(self, name)
-            if name == "sample" and value is None:
+            if name != "epochs" and value is None:
                 continue
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
@@ -165,14 +174,14 @@ class FunctionalDescent:
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> FunctionalDescentLearner:
-        """A learner without patterns; `rng` is not used."""
+        """A learner without patterns."""
         if task.kind not in self.kinds:
             raise ValueError(f"FunctionalDescent learns classes; the task is {task.kind!r}.")
         if task.bias:
             raise ValueError("FunctionalDescent has no bias; leave fit_intercept at 'auto'.")
         if task.output_kernel is not None:
             raise ValueError("FunctionalDescent has no output kernel; use 'larank' or 'svmd'.")
-        return FunctionalDescentLearner(self, task, support)
+        return FunctionalDescentLearner(self, task, support, rng)
 
 
 class Local(NamedTuple):
@@ -187,11 +196,11 @@ class Local(NamedTuple):
 class FunctionalDescentLearner:
     """Patterns, the coefficients of f and of its mean, and the examples of a sample to come."""
 
-    def __init__(self, solver: FunctionalDescent, task: KernelTask, support: Support):
+    def __init__(self, solver: FunctionalDescent, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive()
         self.cost = checked_cost(task.cost, max(2, task.n_outputs))
-        n, self.carries = task.n_examples, task.n_examples is not None
+        n = task.n_examples
         fitting = STREAMED if n is None else max(1, int(np.ceil(SHARE * n)))
         self.k = fitting if solver.sample is None else int(solver.sample)
         self.n = max(n, self.k) if n is not None else round(self.k / SHARE)
@@ -201,11 +210,12 @@ class FunctionalDescentLearner:
         self.A = np.zeros((0, self.tracks.size, task.n_outputs))  # of f
         self.M = np.zeros((0, self.tracks.size, task.n_outputs))  # of the mean
         self.example = np.zeros(0, np.int64)  # the row of each pattern
-        self.counts = np.zeros(4, np.int64)  # steps, rows seen, examples waiting, visits
+        self.counts = np.zeros(3, np.int64)  # steps, rows seen, visits
         self.last = np.zeros(6)  # of `numbers`
-        # Examples of the next sample, whose part ended before there were k of them.
-        self.waiting = Support(support.kernel, support.n_columns, support.dtype, support.dense)
-        self.waiting_targets = np.zeros((3, self.k))  # Y, weights, rows
+        window = solver.window or (10 * self.k if n is None else n)
+        word = int(rng.integers(2**63))
+        rule = solver.working_set
+        self.working = WorkingSet(support, rule, self.k, window, n is not None, word)
 
     @property
     def is_binary(self) -> bool:
@@ -227,42 +237,24 @@ class FunctionalDescentLearner:
         if self.is_binary:
             refuse_zero_margins(Y, row)
         rows = row + np.arange(part.n_examples)
-        targets = np.stack([Y, part.weights / self.task.C, rows]).astype(np.float64)
-        begin = 0
-        while begin < rows.size:
-            count = int(self.counts[2])
-            some = slice(begin, min(begin + self.k - count, rows.size))
-            size = some.stop - begin
-            patterns = self.support.patterns_of(part.X[some])
-            begin = some.stop
-            if not count and (size == self.k or not self.carries):
-                self._learn(patterns, targets[:, some])
-                continue
-            self.waiting.store(np.arange(count, count + size), patterns)
-            self.waiting_targets[:, count : count + size] = targets[:, some]
-            self.counts[2] += size
-            if self.counts[2] == self.k:
-                self._learn_waiting()
+        new = rows >= self.counts[1]
+        targets = np.stack([Y, part.weights / self.task.C, rows, new]).astype(np.float64)
+        for sample in self.working.samples(part.X, targets):
+            self._learn(*sample)
         self.counts[1] = max(self.counts[1], row + rows.size)
-
-    def _learn_waiting(self) -> None:
-        count = int(self.counts[2])
-        self.counts[2] = 0
-        if count:
-            self._learn(self.waiting.patterns[:count], self.waiting_targets[:, :count].copy())
 
     def _learn(self, patterns: Patterns, targets: np.ndarray) -> None:
         """One step of Algorithm 1, of each track."""
-        Y, omega, rows = targets
+        Y, omega, rows, new = targets
         self.counts[0] += 1
         t, n = self.n_steps, len(patterns)
         K = self.support.among(patterns)
         if not self.own[0]:
             self.own[0] = (float(np.trace(K)) / n or 1.0) * (1 if self.is_binary else 2)
         scores, means = self._scores(patterns)
-        self._test(means, Y, rows)
+        self._test(means, Y, np.flatnonzero(new))
         dampings = self.solver.dampings(t, self.k, self.n, float(self.own[0]))
-        steps = np.zeros((n, *self.A.shape[1:]))
+        steps, best = np.zeros((n, *self.A.shape[1:])), self.best
         for track, number in enumerate(self.tracks):
             # 1. residual margins
             residuals = self._residuals(scores[:, track], Y)
@@ -274,8 +266,9 @@ class FunctionalDescentLearner:
             U = omega / (self.k * damping)
             found = self._solve(K, residuals, Y, U, self.solver.tolerance / damping)
             steps[:, track] = found.coefficients
-            self.counts[3] += found.steps + n
-            if track == self.best:
+            self.counts[2] += found.steps + n
+            if track == best:
+                self.working.judge(hinges)
                 bound = np.maximum(residuals if self.is_binary else residuals.max(axis=1), 0.0)
                 self.last[:2] = float(omega @ hinges) / self.k, np.count_nonzero(hinges) / n
                 self.last[2:4] = found.square, float(U @ bound)
@@ -301,9 +294,8 @@ class FunctionalDescentLearner:
         label = Y.astype(np.int64)
         return self.cost[label] + scores - scores[np.arange(label.size), label][:, None]
 
-    def _test(self, means: np.ndarray, Y: np.ndarray, rows: np.ndarray) -> None:
+    def _test(self, means: np.ndarray, Y: np.ndarray, new: np.ndarray) -> None:
         """Losses of examples that are new, before they are learnt from."""
-        new = np.flatnonzero(rows >= self.counts[1])
         if not new.size:
             return
         if self.is_binary:
@@ -362,7 +354,8 @@ class FunctionalDescentLearner:
 
     def end_pass(self, tau: float | None = None) -> None:
         """The examples that wait are a sample of their own; the best track stays alone."""
-        self._learn_waiting()
+        for sample in self.working.rest():
+            self._learn(*sample)
         if self.tracks.size > 1:
             self._keep_best()
 
@@ -382,8 +375,7 @@ class FunctionalDescentLearner:
         if self.is_binary:
             raise ValueError("A task of two signed classes cannot take in a third.")
         self.A, self.M = (np.insert(array, at, 0.0, axis=2) for array in (self.A, self.M))
-        labels = self.waiting_targets[0]
-        labels[labels >= at] += 1
+        self.working.shift_classes(at)
         self.task.n_outputs, self.task.cost = self.A.shape[2], cost
         self.cost = checked_cost(cost, self.task.n_outputs)
 
@@ -427,11 +419,11 @@ class FunctionalDescentLearner:
     @property
     def n_bytes(self) -> int:
         arrays = self.A.nbytes + self.M.nbytes + self.example.nbytes
-        return self.support.n_bytes + self.waiting.n_bytes + arrays
+        return self.support.n_bytes + self.working.n_bytes + arrays
 
     @property
     def n_visits(self) -> int:
-        return int(self.counts[3])
+        return int(self.counts[2])
 
     def numbers(self) -> dict[str, float]:
         """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound."""
@@ -444,14 +436,14 @@ class FunctionalDescentLearner:
         """All that changes, by name."""
         found = {name: getattr(self, name) for name in SAVED}
         found |= {f"support.{name}": a for name, a in self.support.arrays().items()}
-        found |= {f"waiting.{name}": a for name, a in self.waiting.arrays().items()}
+        found |= {f"working.{name}": a for name, a in self.working.arrays().items()}
         return found | {"progressive": self.progressive.numbers}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""
         for name in SAVED:
             setattr(self, name, np.array(arrays[name]))
-        for name in ("support", "waiting"):
+        for name in ("support", "working"):
             start = len(name) + 1
             part = {n[start:]: a for n, a in arrays.items() if n.startswith(name + ".")}
             getattr(self, name).restore(part)
@@ -469,5 +461,4 @@ SAVED = (
     "counts",
     "last",
     "cost",
-    "waiting_targets",
 )
