@@ -1,9 +1,9 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
 [parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
-[memory3gb]
+[memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
 
-labels and memory3gb run only when they are named: they take minutes, memory3gb also 8 GB of disk in
-TMPDIR.
+The last six and labels run only when named: they take minutes, memory3gb also 8 GB of disk
+in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is loaded
 
-ON_REQUEST = ("labels", "memory3gb")
+ON_REQUEST = ("labels", "memory3gb", "lasvm", "larank", "larank_mnist", "svmd", "maps")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help="which ones; all but labels and memory3gb by default"
+        "names", nargs="*", help="which ones; all but those that take minutes by default"
     )
     parser.add_argument("--repeats", type=int, default=5, help="interleaved repetitions")
     parser.add_argument("--gigabytes", type=float, default=3.0, help="of memory3gb")
@@ -30,13 +30,17 @@ def main() -> int:
     from . import (
         costs,
         labels,
+        larank,
+        lasvm,
         latent,
         linear,
+        maps,
         parsing,
         ranking,
         sequence_files,
         sequences,
         streaming,
+        svmd,
     )
 
     known = {
@@ -55,6 +59,11 @@ def main() -> int:
         "latent": latent.latent,
         "threads": latent.threads,
         "labels": labels.run,
+        "lasvm": lambda: lasvm.lasvm(min(args.repeats, 2)),
+        "larank": larank.run,
+        "larank_mnist": lambda: larank.run(("mnist",)),
+        "svmd": svmd.run,
+        "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
     unknown = [name for name in args.names if name not in known]

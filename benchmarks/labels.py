@@ -26,7 +26,7 @@ from widemargin.problems import LabelTree
 
 TOL = 1e-2
 #: Seconds of a fit at most: while C is chosen, and at the end.
-TRIAL, FINAL = 6.0, 25.0
+TRIAL, FINAL = 12.0, 75.0
 
 Losses = Callable[[Any, Any], np.ndarray]  # (truth, predicted) -> loss per row
 

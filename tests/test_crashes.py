@@ -163,12 +163,15 @@ def test_killed_at_every_moment(tmp_path, solver, K):
             path.unlink(missing_ok=True)
         if in_child(lambda: main(words), killed_at=moment) is not None:
             break
-        resumed += (tmp_path / "point" / "state.safetensors").exists()
+        left = names_in(tmp_path / "point") if (tmp_path / "point").exists() else []
+        if "state.safetensors" in left:
+            resumed += 1
+            assert solver != "out_of_core" or {"alpha0.bin", "alpha1.bin", "blocks.bin"} < {*left}
         assert in_child(lambda: main(words)) == 0, moment
         assert_same(tmp_path / "m", expected)
         assert bad.read_bytes() == bad_lines, moment
         assert names_in(tmp_path) == ["bad", "data", "m", "m.html"]
-    assert resumed > 5
+    assert resumed
 
 
 @pytest.mark.parametrize("solver", ["streaming_dual", "out_of_core"])

@@ -112,7 +112,7 @@ class Naive:
         self.loss = find_loss(solver.loss, task.kind, solver.nu is not None)
         K = task.n_outputs
         self.X, self.alpha, self.beta = np.zeros((0, 3)), np.zeros((0, K)), np.zeros((0, K))
-        self.b, self.b_step, self.b_trace = np.zeros(K), np.full(K, solver.step), np.zeros(K)
+        self.b, self.b_step, self.b_trace = np.zeros(K), np.full(K, solver.offset_step), np.zeros(K)
         first = 1.0 if solver.nu is None else 0.1
         self.margin, self.m_step, self.m_trace = first, solver.margin_step, 0.0
         self.step, self.t = solver.step, 0
@@ -150,9 +150,12 @@ class Naive:
         if isinstance(solver, NORMA):
             factor = np.sqrt(solver.tau / (solver.tau + self.t))
             self.step, mu, decay = solver.step * factor, 0.0, 0.0
-            self.b_step[:], self.m_step = solver.step * factor, solver.margin_step * factor
+            self.b_step[:], self.m_step = solver.offset_step * factor, solver.margin_step * factor
         else:
-            mu, decay = solver.meta_step, solver.decay
+            mu = 0.001 if solver.meta_step is None else solver.meta_step
+            decay = 0.999 if solver.decay is None else solver.decay
+            if solver.nu is not None and solver.decay is None:
+                decay = 0.95
             if solver.hessian == "full":
                 self.loss.curve.py_func(y, z, self.cost, shape, v + self.b_trace, chi)
                 chi *= weight
@@ -351,6 +354,35 @@ def test_nu_is_the_fraction_of_margins_violated():
         )
         outside = scores(learner.support, learner.coefficients, X)[:, 0] + learner.offsets[0] < 0
         assert 0 < np.mean(outside) < 2 * nu
+
+
+def test_the_first_step_is_in_units_of_the_kernel():
+    """So that scaling the features of a linear kernel, and c with them, changes no score."""
+    X, Y, weights = made("binary", 150)
+    for make in (SVMD, NORMA):
+        learners = []
+        for scale in (1.0, 8.0):
+            solver = make(regularisation=0.01 * scale**2)
+            learner = learner_of(solver, task_of("binary", 150), kernel=Linear())
+            learners.append(fed(learner, scale * X, Y, weights, 50))
+        np.testing.assert_allclose(*(m.seen.scores for m in learners), rtol=1e-8)
+        assert learners[0].rule.step == pytest.approx(64 * learners[1].rule.step)
+
+
+def test_a_stream_that_drifts_is_followed():
+    """Signs turn at example 1,000; 500 examples later the error is what it was."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2000, 3))
+    Y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, 1.0, -1.0) * np.where(np.arange(2000) < 1000, 1, -1)
+    learner = learner_of(SVMD(buffer=100), task_of("binary", 2000))
+    fed(learner, X[:500], Y[:500], np.ones(500), 500)
+    errors = []
+    for start in (500, 1000, 1500):
+        learner.absorb(Part(X[start : start + 500], Y[start : start + 500], np.ones(500)), start)
+        errors.append(np.mean((learner.seen.scores[:, 0] > 0) != (Y[start : start + 500] > 0)))
+    assert errors[0] < errors[1] and errors[2] < 1.3 * errors[0] < 0.2
+    f = scores(learner.support, learner.coefficients, X[1500:])[:, 0]
+    assert np.mean((f > 0) == (Y[1500:] > 0)) > 0.85
 
 
 def test_single_precision_follows_double():

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, kernel_hinges
@@ -23,9 +22,10 @@ from ..run import Certificate
 from ..solvers import KERNEL_NAMES
 from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
 from ..stream_run import certificate_of, check_same
-from ..streams import ArrayStream, Chunk
+from ..streams import ArrayStream, Chunk, Stream
+from ..streams.fingerprint import Fingerprint
 from .fitting import named_solver
-from .streaming import Streaming, as_stream, check_weights
+from .streaming import Streaming, check_weights
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history.
 CHUNK_ROWS = 1024
@@ -239,36 +239,18 @@ class KernelModel(Streaming):
         self.margin_cost_ = learner.margin_cost
         self._set_books(run, reason)
 
-    def verify(self, stream) -> Certificate:
-        """Prove the gap of the model: one pass over the data it was trained on.
-
-        Parameters
-        ----------
-        stream : Stream, (X, y), path, list of paths, or iterator of batches
-            The training data, in any order and any chunks; other data is refused.
-
-        Returns
-        -------
-        Certificate
-            With scope "data"; also the new `certificate_`.
-        """
-        check_is_fitted(self)
+    def _proven(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
         if not self.is_kernel_machine:
-            return super().verify(stream)
-        reason = self.solver_.uncertified
-        if reason is not None:
-            raise ValueError(f"{type(self.solver_).__name__} has no certificate: {reason}.")
-        self._check_unchanged()
-        stream = as_stream(stream)
-        self._columns, self._is_fixed = int(self.n_features_in_), True
+            return super()._proven(stream, fingerprint)
+        if self.solver_.uncertified is not None:
+            name = type(self.solver_).__name__
+            raise ValueError(f"{name} has no certificate: {self.solver_.uncertified}.")
         machine, cost = self._current_machine(), getattr(self, "margin_cost_", None)
         total, found = kernel_hinges(stream, self._oracle_of, machine, cost)
-        check_same(self.fingerprint_, found, stream.name)
+        check_same(fingerprint, found, stream.name)
         assert self.square_norm_ is not None and self.dual_objective_ is not None
-        primal = 0.5 * self.square_norm_ + total
-        self.certificate_ = certificate_of(primal, self.dual_objective_)
         self.uncertified_ = None
-        return self.certificate_
+        return certificate_of(0.5 * self.square_norm_ + total, self.dual_objective_)
 
     # ------------------------------------------------------------ saving
 

@@ -7,13 +7,18 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..expansion import scores
 from ..persistence import Saving
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
 from .fitting import SolverParameters, check_parameters, checked_inputs, checked_weights, is_number
 from .kernel import KernelModel
+
+#: Training examples that decide where the margin is.
+SAMPLE = 10_000
 
 
 class NoveltyDetector(
@@ -21,9 +26,10 @@ class NoveltyDetector(
 ):
     """Which inputs are unlike those seen so far.
 
-    f(x) is large where inputs are common; about a share `nu` of the examples lies below the
-    margin, which adapts itself. Learnt online by SVMD (a step size that adapts itself) or NORMA (a
-    scheduled one), in a pass over the data, from a stream or by `partial_fit`.
+    f(x) is large where inputs are common; what lies below a margin is new. Learnt online by SVMD (a
+    step size that adapts itself) or NORMA (a scheduled one). In a stream or with `partial_fit` the
+    margin adapts itself to `nu` on the way; `fit` sets it, in the end, so that a share `nu` of the
+    training examples lies below (of a sample of them, where there are very many).
 
     Parameters
     ----------
@@ -94,7 +100,20 @@ class NoveltyDetector(
         """
         check_parameters(self)
         X = self._checked(X, reset=True)
-        return self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X))
+        self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X))
+        self._set_margin(X)
+        return self
+
+    def _set_margin(self, X) -> None:
+        """The margin below which a share nu of the training examples lies."""
+        machine, n = self._current_machine(), X.shape[0]
+        rows = np.arange(n)
+        if n > SAMPLE:
+            rows = check_random_state(self.random_state).choice(n, SAMPLE, replace=False)
+        found = scores(machine.support, machine.coefficients, X[rows])[:, 0]
+        self.offset_ = float(np.quantile(found, self.nu))
+        self._machine = machine._replace(offsets=np.array([-self.offset_]))
+        self.intercept_ = self._machine.offsets.copy()
 
     def partial_fit(self, X, y=None, sample_weight=None):
         """Learn from further rows.
@@ -141,7 +160,7 @@ class NoveltyDetector(
 
     def _settle(self, run, reason) -> None:
         super()._settle(run, reason)
-        self.offset_ = run.learner.numbers()["margin"]
+        self.offset_ = -float(run.learner.offsets[0])
 
     def score_samples(self, X):
         """f(x), large for what is common."""

@@ -216,15 +216,17 @@ class Streaming:
                 f"already: {self.certificate_}."
             )
         self._check_unchanged()
-        stream = as_stream(stream)
         self._columns, self._is_fixed = int(self.n_features_in_), True
+        self.certificate_ = self._proven(as_stream(stream), fingerprint)
+        return self.certificate_
+
+    def _proven(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
+        """The certificate of the model, by a pass over the data with this fingerprint."""
         weights = self._flat_weights()
         hinges, found = hinges_of(stream, self._oracle_of, weights)
         check_same(fingerprint, found, stream.name)
         geometry = self._geometry(weights.size)
-        dual = self.certificate_.dual
-        self.certificate_ = certified(geometry, weights, hinges, dual)
-        return self.certificate_
+        return certified(geometry, weights, hinges, self.certificate_.dual)
 
     def _fit_rows(self, X, y, weights):
         """`fit` by a streaming solver: passes over the rows until `tol` is proven."""

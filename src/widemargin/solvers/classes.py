@@ -32,7 +32,7 @@ ONE = np.uint64(1)
 
 FIRST_PASSES = 3  # over all examples, before the first survey
 FEWEST, MOST, WORK = 5, 40, 4.0  # passes between surveys: WORK * n / m within these
-SHARE = 2.0  # extrapolate once SHARE * m <= n: bounds the memory of the path
+SHARE = 2.0  # extrapolate once SHARE * m <= n, or the path takes no more memory than the rows
 
 
 class ClassData(NamedTuple):
@@ -114,7 +114,7 @@ def epoch(solver, oracle, state: ClassState, rng):
     active = oracle.examples.astype(np.uint32) if subset else state.active
     first = not state.mean.any()
     passes = FIRST_PASSES if first else int(min(MOST, max(FEWEST, WORK * n / active.size)))
-    path = new_path(state, active) if SHARE * active.size <= n else None
+    path = new_path(state, active) if extrapolates(state, active) else None
     state.mean[:] = 0.0
     for t in range(passes):
         order = rng.permutation(active) if solver.order == "random" else active
@@ -133,6 +133,13 @@ def epoch(solver, oracle, state: ClassState, rng):
     everyone = m == 0 or not solver.shrink
     active = np.arange(n, dtype=np.uint32) if everyone else awake[:m].copy()
     return state._replace(active=active), Bound(hinge, state.w)
+
+
+def extrapolates(state: ClassState, active: np.ndarray) -> bool:
+    """Whether there is memory for the path: three blocks of dual variables per active example."""
+    n, K = state.a.shape
+    rows = state.data.values.nbytes + state.data.indices.nbytes
+    return SHARE * active.size <= n or 3 * active.size * K * state.a.itemsize <= rows
 
 
 @kernel

@@ -140,6 +140,7 @@ class LaRankLearner:
         self.gram.grow(FIRST)
         self.machine = new_machine(task.n_outputs, FIRST, rng)
         self.machine = self.machine._replace(waiting=self._waiting())
+        self.asked = np.inf  # a smaller tau, of `end_pass`
         self.rules = self._rules(task.cost)
         self.n_rows = 0  # rows seen in the first pass
         self.spent = np.zeros(4)  # seconds, kernel values computed; seconds, entries read
@@ -154,7 +155,7 @@ class LaRankLearner:
             if matrix.size and matrix.shape != (K, K):
                 raise ValueError(f"{name} has shape {matrix.shape}; {K} classes need ({K}, {K}).")
         loss = cost if self.solver.sensitive else flat
-        tau = self.solver.tau * (float(loss.max()) or 1.0)
+        tau = min(self.asked, self.solver.tau * (float(loss.max()) or 1.0))
         return Rules(loss, cost, kappa, tau, self._price())
 
     def _price(self) -> float:
@@ -313,6 +314,7 @@ class LaRankLearner:
     def end_pass(self, tau: float | None = None) -> None:
         """With `finish` or a `tau`, optimise the support patterns until all are within tau."""
         if tau is not None:
+            self.asked = min(self.asked, tau)
             self.rules = self.rules._replace(tau=min(tau, self.rules.tau))
         if self.solver.finish or tau is not None:
             self.optimize()
@@ -351,6 +353,7 @@ class LaRankLearner:
             "cost": self.rules.cost,
             "progressive": self.progressive.numbers,
             "rows": np.array([self.n_rows]),
+            "asked": np.array([self.asked]),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -361,6 +364,7 @@ class LaRankLearner:
         self.support.restore(under("support."))
         self.gram.restore(under("gram."))
         self.machine = Machine(**{n: np.array(a) for n, a in under("machine.").items()})
+        self.asked = float(arrays["asked"][0])
         self.rules = self._rules(arrays["cost"])
         self.progressive.numbers = np.array(arrays["progressive"])
         self.n_rows = int(arrays["rows"][0])

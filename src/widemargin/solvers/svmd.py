@@ -61,12 +61,15 @@ class SVMD:
     loss : str, optional
         One of `svmd_losses.LOSSES` for the kind of task; by default the hinge, the loss of eq. 28
         with the task's cost, the epsilon-insensitive or the one-class loss.
-    step : float
-        eta_0, the first step.
-    meta_step : float
-        mu, how fast the logarithm of the step follows the gradient's correlation with its past.
-    decay : float
-        lambda in [0, 1], how much of the past is remembered for that; 0 looks one step back.
+    step : float, optional
+        eta_0, the first step; by default 2, or 0.5 for real targets, over the mean of k(x, x) in
+        the first block of examples.
+    meta_step : float, optional
+        mu, how fast the logarithm of the step follows the gradient's correlation with its past;
+        0.001 by default, or 1 with nu: c = 1 asks for steps far below 1, and soon.
+    decay : float, optional
+        lambda in [0, 1], how much of the past is remembered for that; 0 looks one step back. 0.999
+        by default, or 0.95 with nu.
     buffer : int, optional
         The largest number of support patterns; None keeps all.
     budget : str
@@ -79,8 +82,8 @@ class SVMD:
         Whether the curvature of the loss is used in the trace, or only that of c/2 |f|^2.
     margin, margin_step : float
         The first margin, 1 or with nu 0.1 by default, and, with nu, its first step.
-    offset_step : float, optional
-        The first step of the offsets, where the task has a bias; `step` by default.
+    offset_step : float
+        The first step of the offsets, where the task has a bias.
     width : float
         Where Huber's loss turns from a parabola into lines.
     average : float, optional
@@ -99,11 +102,12 @@ class SVMD:
         "no lower bound to compare its objective with"
     )
     adapts: ClassVar[bool] = True
+    first: ClassVar[float] = 2.0  # step, in units of 1 / k(x, x)
 
     loss: str | None = None
-    step: float = 2.0
-    meta_step: float = 0.003
-    decay: float = 0.999
+    step: float | None = None
+    meta_step: float | None = None
+    decay: float | None = None
     buffer: int | None = None
     budget: str = "oldest"
     regularisation: float | None = None
@@ -111,7 +115,7 @@ class SVMD:
     hessian: str = "full"
     margin: float | None = None
     margin_step: float = 1.0
-    offset_step: float | None = None
+    offset_step: float = 0.1
     width: float = 1.0
     average: float | None = 5000.0
     epochs: int = 1
@@ -119,17 +123,20 @@ class SVMD:
 
     def __post_init__(self):
         check_common(self)
-        if not 0.0 <= self.meta_step < np.inf:
+        if self.meta_step is not None and not 0.0 <= self.meta_step < np.inf:
             raise ValueError(f"meta_step is {self.meta_step!r}; a number >= 0 is needed.")
-        if not 0.0 <= self.decay <= 1.0:
+        if self.decay is not None and not 0.0 <= self.decay <= 1.0:
             raise ValueError(f"decay is {self.decay!r}; a number in [0, 1] is needed.")
         if self.hessian not in ("full", "diagonal"):
             raise ValueError(f"hessian is {self.hessian!r}; 'full' or 'diagonal' is needed.")
 
     def kernel_learner(self, task: KernelTask, support: Support, rng) -> OnlineKernelMachine:
         """A machine that has seen nothing yet; `rng` is not used."""
+        mu, decay = (0.001, 0.999) if self.nu is None else (1.0, 0.95)
         rule = make_rule(self, task)._replace(
-            mu=float(self.meta_step), decay=float(self.decay), full=float(self.hessian == "full")
+            mu=mu if self.meta_step is None else float(self.meta_step),
+            decay=decay if self.decay is None else float(self.decay),
+            full=float(self.hessian == "full"),
         )
         return OnlineKernelMachine(self, task, support, rule)
 
@@ -143,7 +150,7 @@ class NORMA:
     tau : float
         Examples after which the step begins to fall.
 
-    The others are those of `SVMD`.
+    The others are those of `SVMD`; the first step is 1, not 2, by default.
     """
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -152,9 +159,10 @@ class NORMA:
         "no lower bound to compare its objective with"
     )
     adapts: ClassVar[bool] = False
+    first: ClassVar[float] = 1.0
 
     loss: str | None = None
-    step: float = 1.0
+    step: float | None = None
     tau: float = 100.0
     buffer: int | None = None
     budget: str = "oldest"
@@ -162,7 +170,7 @@ class NORMA:
     nu: float | None = None
     margin: float | None = None
     margin_step: float = 1.0
-    offset_step: float | None = None
+    offset_step: float = 0.1
     width: float = 1.0
     average: float | None = 5000.0
     epochs: int = 1
@@ -181,8 +189,8 @@ class NORMA:
 
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
-    positive = ["step", "margin_step", "width", "megabytes"]
-    optional = ("regularisation", "offset_step", "margin", "average")
+    positive = ["margin_step", "offset_step", "width", "megabytes"]
+    optional = ("step", "regularisation", "margin", "average")
     positive += [name for name in optional if getattr(solver, name) is not None]
     for name in positive:
         if not 0.0 < getattr(solver, name) < np.inf:
@@ -216,7 +224,6 @@ def make_rule(solver: Any, task: KernelTask) -> Rule:
             c = 1.0
         else:
             c = 0.0 if task.n_examples is None else 1.0 / (max(1, task.n_examples) * task.C)
-    offset_step = solver.step if solver.offset_step is None else solver.offset_step
     loss = find_loss(solver.loss, task.kind, solver.nu is not None)
     return Rule(
         c=float(c),
@@ -225,9 +232,9 @@ def make_rule(solver: Any, task: KernelTask) -> Rule:
         decay=0.0,
         nu=0.0 if solver.nu is None else float(solver.nu),
         tau=1.0,
-        step=float(solver.step),
+        step=0.0 if solver.step is None else float(solver.step),
         margin_step=float(solver.margin_step),
-        offset_step=float(offset_step) if task.bias else 0.0,
+        offset_step=float(solver.offset_step) if task.bias else 0.0,
         full=0.0,
         width=float(task.epsilon if loss.name == "epsilon_insensitive" else solver.width),
         horizon=horizon(solver),
@@ -262,7 +269,7 @@ class OnlineKernelMachine:
             np.zeros((4, K)),
         )
         numbers = self.machine.numbers
-        numbers[STEP], numbers[MARGIN] = solver.step, first_margin(solver)
+        numbers[STEP], numbers[MARGIN] = rule.step, first_margin(solver)
         numbers[MARGIN_STEP] = solver.margin_step
         self.machine.offset[STEP_ROW] = rule.offset_step
         projects = limit is not None and solver.budget == "project"
@@ -303,6 +310,8 @@ class OnlineKernelMachine:
         slots, store, kept = self.machine.slots, self.store, self.gram.kept
         block = make_block(self.support, patterns, slots.own.size)
         block = Block(block.rows, block.among, np.ascontiguousarray(block.own))
+        if self.rule.step == 0.0:
+            self._choose_step(block.own)
         given = (self.machine, store, kept, block, self.seen, self.rule, self.work)
         loop = compiled_block(self.solver.adapts, tuple(typeof(part) for part in given))
         signature = choose_signature(*(typeof(part) for part in (slots, store, kept, block)))
@@ -320,6 +329,18 @@ class OnlineKernelMachine:
         if made:
             settle_merged(self.gram, slots, made)
         renew(slots, store, self.support)
+
+    def _choose_step(self, own: np.ndarray) -> None:
+        """The first step, in units of 1 / k((x, y), (x, y)): a longer one oversteps."""
+        size = float(np.mean(own, dtype=np.float64))
+        if self.task.output_kernel is not None:
+            size *= float(np.mean(np.diag(self.task.output_kernel)))
+        first = min(0.5, self.solver.first) if self.task.kind == "real" else self.solver.first
+        self._set_step(first / size if size > 0 else first)
+
+    def _set_step(self, step: float) -> None:
+        self.rule = self.rule._replace(step=step)
+        self.machine.numbers[STEP] = step
 
     def _make_room(self, n: int) -> None:
         """Without a limit all examples of a block may become patterns."""
@@ -443,6 +464,7 @@ class OnlineKernelMachine:
         """All that changes, by name."""
         machine, slots = self.machine, self.machine.slots
         found = {"progressive": self.progressive.numbers, "scale": machine.scale}
+        found |= {"first_step": np.array([self.rule.step])}
         found |= {"numbers": machine.numbers, "offset": machine.offset}
         found |= {f"slots.{name}": getattr(slots, name) for name in SAVED_SLOTS}
         found |= {f"store.{name}": getattr(self.store, name) for name in SAVED_STORE}
@@ -463,6 +485,7 @@ class OnlineKernelMachine:
         self.machine = Machine(
             slots, *(np.array(arrays[name]) for name in ("scale", "numbers", "offset"))
         )
+        self.rule = self.rule._replace(step=float(arrays["first_step"][0]))
         self.progressive.numbers[:] = arrays["progressive"]
         self.support.restore(under("support.", arrays))
         self.gram.restore(under("gram.", arrays))

@@ -18,6 +18,7 @@ from .rows import FOLLOW
 
 #: So many passes are plain; more of them are made by the batch solver, with extrapolation.
 FEW = 5
+FIRST = 3  # plain passes at the end of a stream: mostly enough for a gap that need not be small
 
 
 class ClassCache(ArrayCache):
@@ -128,22 +129,35 @@ class ClassCache(ArrayCache):
         table[...] = before.reshape(-1, K) + FOLLOW * (table - before.reshape(-1, K))
 
     def improve(self, gap: float, passes: int, exact: bool = False) -> None:
-        """A few passes over all kept examples; `w` is the mean of v after them."""
+        """A few passes; `w` is the mean of v after them."""
         if passes > FEW:
             self.finish(gap, passes)
-            return
-        n, data, mean = len(self), self.class_data(), np.zeros(self.v.size)
+        else:
+            self.step(passes)
+
+    def step(self, passes: int) -> np.ndarray:
+        """A pass over all kept examples, the others over those with mass; who is not at rest."""
+        data, mean = self.class_data(), np.zeros(self.v.size)
+        active = np.arange(len(self), dtype=np.uint32)
         for t in range(passes):
-            order = self.rng.permutation(n).astype(np.uint32)
+            order = self.rng.permutation(active)
             classes.block_pass(data, self.duals.array, self.v, self.norm.array, order)
+            self.n_visits += active.size
             mean += (self.v - mean) / (t + 1)
+            if t == 0:
+                active = np.flatnonzero(~self.passive(0.0)).astype(np.uint32)
         self.w[:] = mean
-        self.n_visits += passes * n
-        self.primal, self.is_estimate, self.is_stale = self.measured(), False, True
+        self.primal, awake = self.survey()
+        self.is_estimate, self.is_stale = False, True
+        return awake
 
     def finish(self, gap: float, passes: int) -> None:
-        """Epochs over all kept examples until their gap is small enough."""
-        oracle, state = self.oracle(), self.state(np.arange(len(self), dtype=np.uint32))
+        """A few passes, then epochs over those not at rest, until the gap is small enough."""
+        awake = self.step(FIRST)
+        if self.primal - self.dual <= gap * self.primal:
+            return
+        everyone = np.arange(len(self), dtype=np.uint32)
+        oracle, state = self.oracle(), self.state(awake if awake.size else everyone)
         while passes > 0:
             calls = oracle.tally.calls
             state, bound = classes.epoch(BATCH, oracle, state, self.rng)
@@ -157,11 +171,15 @@ class ClassCache(ArrayCache):
         self.n_visits += oracle.tally.calls
 
     def measured(self) -> float:
+        return self.survey()[0]
+
+    def survey(self) -> tuple[float, np.ndarray]:
+        """The objective of w over the kept examples, and who of them is not at rest there."""
         self.n_visits += len(self)
         awake = np.empty(len(self), np.uint32)
         data, duals = self.class_data(), self.duals.array
-        hinge, _ = classes.survey(data, duals, self.norm.array, self.w, awake)
-        return 0.5 * float(self.w @ self.w) + hinge + self.frozen()
+        hinge, m = classes.survey(data, duals, self.norm.array, self.w, awake)
+        return 0.5 * float(self.w @ self.w) + hinge + self.frozen(), awake[:m].copy()
 
     def passive(self, reserve: float) -> np.ndarray:
         every = np.arange(len(self))

@@ -39,8 +39,13 @@ class Explored(NamedTuple):
     loss: float  # sum of the losses of the predictions
 
 
+#: Room of an array that has become too small, in its size: memory not yet used costs nothing, while
+#: each move copies everything and asks the system for new pages.
+GROWTH = 4
+
+
 class Growing:
-    """An array that grows at its end; its memory doubles now and then."""
+    """An array that grows at its end."""
 
     def __init__(self, dtype, width: int | None = None):
         self.shape = () if width is None else (width,)
@@ -55,7 +60,7 @@ class Growing:
         """Room for `count` more items, uninitialised: a view of it."""
         needed = self.size + count
         if needed > len(self.room):
-            larger = np.empty((max(needed, 2 * self.size, 64), *self.shape), self.room.dtype)
+            larger = np.empty((max(needed, GROWTH * self.size, 64), *self.shape), self.room.dtype)
             larger[: self.size] = self.array
             self.room = larger
         self.size = needed
