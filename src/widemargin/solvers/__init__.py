@@ -5,6 +5,7 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
+from .functional_descent import FunctionalDescent
 from .kernel_learner import KernelLearner, KernelSolver
 from .larank import LaRank, SOnline
 from .lasvm import LaSVM
@@ -13,6 +14,7 @@ from .meta_descent import MetaDescent
 from .n_slack import NSlack
 from .one_slack import OneSlack
 from .out_of_core import OutOfCore
+from .pegasos import Pegasos
 from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
@@ -36,6 +38,8 @@ NAMES = {
     "sonline": SOnline,
     "svmd": SVMD,
     "norma": NORMA,
+    "functional_descent": FunctionalDescent,
+    "pegasos": Pegasos,
 }
 #: Those that learn kernel machines.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
@@ -52,6 +56,7 @@ __all__ = [
     "DualCoordinate",
     "Explore",
     "Fill",
+    "FunctionalDescent",
     "Incremental",
     "KernelLearner",
     "KernelSolver",
@@ -64,6 +69,7 @@ __all__ = [
     "OnGap",
     "OneSlack",
     "OutOfCore",
+    "Pegasos",
     "Perceptron",
     "ProximalNewton",
     "Ratio",

@@ -167,3 +167,40 @@ def hinges(scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None) -> np.nda
         return np.maximum(0.0, np.abs(Y) - np.sign(Y) * scores[:, 0])
     own = scores[np.arange(len(Y)), Y]
     return (cost[Y] + scores).max(axis=1) - own
+
+
+def checked_cost(cost: np.ndarray | None, n_classes: int) -> np.ndarray:
+    """Cost [true, predicted] of so many classes; without one every error costs 1."""
+    if cost is None:
+        return 1.0 - np.eye(n_classes)
+    found = np.ascontiguousarray(cost, np.float64)
+    if found.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost has shape {found.shape}; {n_classes} classes need ({n_classes}, {n_classes})."
+        )
+    return found
+
+
+def refuse_zero_margins(margins: np.ndarray, row: int) -> None:
+    """A signed margin says by its sign which class an example is of."""
+    bad = np.flatnonzero(~((margins != 0) & np.isfinite(margins)))
+    if bad.size:
+        raise ValueError(
+            f"Example {row + bad[0]} has margin {margins[bad[0]]}; finite numbers other than 0 are "
+            "needed, such as 1 and -1."
+        )
+
+
+def find_slots(example: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Slots of the examples that are patterns already, -1 for the others.
+
+    Examples
+    --------
+    >>> find_slots(np.array([7, 3, 9]), np.array([3, 4, 9]))
+    array([ 1, -1,  2])
+    """
+    if not (example.size and rows.size) or rows.min() > example.max():
+        return np.full(rows.size, -1)
+    order = np.argsort(example, kind="stable")
+    at = np.minimum(np.searchsorted(example, rows, sorter=order), example.size - 1)
+    return np.where(example[order[at]] == rows, order[at], -1)

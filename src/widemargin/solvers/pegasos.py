@@ -1,0 +1,347 @@
+"""Pegasos (Shalev-Shwartz et al., 2011) with kernels: stochastic subgradients of the SVM objective.
+
+    lambda/2 |f|^2 + 1/n sum_i omega_i max_y [Delta(y_i, y) - <f, delta_i(y)>]
+
+    f_{t+1} = (1 - 1/t) f_t + 1/(lambda t) 1/k sum_{i in sample t} omega_i delta_i(y^_i)
+    y^_i    = the y of the largest margin Delta - <f_t, delta>; nothing where that is the truth
+
+symbol      meaning
+lambda      1 / (n C), or given
+omega_i     weight of example i, C_i / C
+g           lambda (t - 1) f_t: a step only adds to it                             coefficients G
+share_t     3 / (t + 3): mean_t = (1 - share_t) mean_{t-1} + share_t f_{t+1}, which is the
+            polynomial-decay averaging 3 / (t + 4) of Shamir and Zhang (2013) counted from 0
+p, W        p_t = prod (1 - share), W_t = sum_{s <= t} share_s / (p_s lambda s)
+R           sum of increments of G times W before they were made
+
+The scores of a block of examples are one product with G; what steps inside the block add comes from
+the kernel values among its examples. The mean needs no pass over the patterns either:
+
+    mean_t = p_t (W_t G - R)
+
+There is no projection to the ball of radius 1/sqrt(lambda): the 2011 version does without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ..compile import kernel
+from ..expansion import BLOCK, Support, resized
+from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
+from .learner import Progressive
+
+
+class Course(NamedTuple):
+    """What a compiled block reads and writes."""
+
+    scale: float  # lambda
+    size: int  # k
+    decay: float  # eta: share_t = eta / (t + eta)
+    numbers: np.ndarray  # (4,) t - 1, p, W, hinge of the block
+
+
+@dataclass(frozen=True)
+class Pegasos:
+    """Kernel machine of two or more classes by stochastic subgradients.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data that `fit` makes.
+    sample : int
+        k, examples of a step. What a part leaves over is a sample that counts as one of k.
+    regularisation : float, optional
+        lambda; by default 1 / (n C), for which the number of examples must be known.
+    average : bool
+        Predict with a polynomial-decay average of the iterates.
+
+    Examples
+    --------
+    >>> from widemargin.kernels import RBF
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, 1.0, 1.0, -1.0])
+    >>> support = Support(RBF(gamma=1.0), n_columns=1)
+    >>> task = KernelTask("binary", n_examples=4)
+    >>> learner = Pegasos().kernel_learner(task, support, np.random.default_rng(0))
+    >>> for _ in range(20):
+    ...     learner.absorb(Part(X, y, np.ones(4)), row=0)
+    >>> np.sign(support.rows(support.patterns_of(X)) @ learner.coefficients).T
+    array([[-1.,  1.,  1., -1.]])
+    """
+
+    epochs: int = 2
+    sample: int = 1
+    regularisation: float | None = None
+    average: bool = True
+
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    uncertified: ClassVar[str | None] = (
+        "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower "
+        "bound to compare its objective with"
+    )
+
+    def __post_init__(self):
+        for name in ("epochs", "sample"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
+        given = self.regularisation
+        if given is not None and not 0 < given < np.inf:
+            raise ValueError(f"regularisation must be positive and finite, got {given!r}.")
+
+    def kernel_learner(
+        self, task: KernelTask, support: Support, rng: np.random.Generator
+    ) -> PegasosLearner:
+        """A learner without patterns; `rng` is not used."""
+        if task.kind not in self.kinds:
+            raise ValueError(f"Pegasos learns classes; the task is {task.kind!r}.")
+        if task.bias:
+            raise ValueError("Pegasos has no bias; leave fit_intercept at 'auto'.")
+        if task.output_kernel is not None:
+            raise ValueError("Pegasos has no output kernel; use 'larank' or 'svmd'.")
+        if self.regularisation is None and task.n_examples is None:
+            raise ValueError(
+                "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream "
+                "give it: solver=Pegasos(regularisation=...)."
+            )
+        return PegasosLearner(self, task, support)
+
+
+#: eta of the shares eta / (t + eta), t = 1, 2, ...
+DECAY = 3.0
+
+
+class PegasosLearner:
+    """Patterns, the sum of their steps and what the mean needs."""
+
+    def __init__(self, solver: Pegasos, task: KernelTask, support: Support):
+        self.solver, self.task, self.support = solver, task, support
+        self.progressive = Progressive()
+        self.cost = checked_cost(task.cost, max(2, task.n_outputs))
+        n = task.n_examples or 1
+        given = solver.regularisation
+        scale = 1.0 / (n * task.C) if given is None else float(given)
+        numbers = np.array([0.0, 1.0, 0.0, 0.0])
+        self.course = Course(scale, int(solver.sample), DECAY, numbers)
+        self.block = solver.sample * max(1, BLOCK // solver.sample)
+        self.G = np.zeros((0, task.n_outputs))
+        self.R = np.zeros((0, task.n_outputs))
+        self.example = np.zeros(0, np.int64)  # the row of each pattern
+        self.counts = np.zeros(2, np.int64)  # rows seen, visits
+        self.last = np.zeros(2)  # mean hinge and share with loss of the last block
+
+    @property
+    def is_binary(self) -> bool:
+        return self.task.kind == "binary"
+
+    # -------------------------------------------------------------- learning
+
+    def absorb(self, part: Part, row: int) -> None:
+        """Test, then train on the examples row, row + 1, ..."""
+        Y = np.asarray(part.Y)
+        if self.is_binary:
+            refuse_zero_margins(Y, row)
+        omega = np.ascontiguousarray(part.weights, np.float64) / self.task.C
+        for begin in range(0, part.n_examples, self.block):
+            rows = slice(begin, min(begin + self.block, part.n_examples))
+            self._learn(part.X[rows], Y[rows], omega[rows], row + np.arange(rows.start, rows.stop))
+        self.counts[0] = max(self.counts[0], row + part.n_examples)
+
+    def _learn(self, X, Y: np.ndarray, omega: np.ndarray, rows: np.ndarray) -> None:
+        """The steps of one block."""
+        patterns, n = self.support.patterns_of(X), self.support.n_slots
+        base = np.zeros((len(patterns), self.G.shape[1]))
+        if n:
+            values = self.support.rows(patterns)
+            base[:] = values @ self.G[:n].astype(values.dtype)
+        K = self.support.among(patterns)
+        step, weighed = np.zeros_like(base), np.zeros_like(base)
+        guess, hinges = np.zeros(len(Y), np.int64), np.zeros(len(Y))
+        if self.is_binary:
+            loop, targets = binary_steps, np.ascontiguousarray(Y, np.float64)
+        else:
+            loop, targets = class_steps, np.ascontiguousarray(Y, np.int64)
+        loop(K, targets, omega, self.cost, base, self.course, step, weighed, guess, hinges)
+        self._add(patterns, rows, step, weighed)
+        truth = (Y > 0).astype(np.int64) if self.is_binary else targets
+        new = rows >= self.counts[0]
+        if new.any():
+            self.progressive.add(int(new.sum()), float(self.cost[truth, guess][new].sum()))
+        self.last[:] = hinges.mean(), np.count_nonzero(hinges) / len(Y)
+        self.counts[1] += len(Y)
+
+    def _add(self, patterns, rows: np.ndarray, step: np.ndarray, weighed: np.ndarray) -> None:
+        """G and R grow by the steps of a block; examples that had one become patterns."""
+        used = np.flatnonzero(np.any(step != 0.0, axis=1))
+        first = self.support.n_slots
+        slots = find_slots(self.example[:first], rows[used])
+        new = np.flatnonzero(slots < 0)
+        slots[new] = first + np.arange(new.size)
+        needed = first + new.size
+        if needed > self.example.size:
+            capacity = max(needed, 256, 3 * self.example.size // 2)
+            for name in ("G", "R", "example"):
+                setattr(self, name, resized(getattr(self, name), capacity))
+        self.support.store(slots[new], patterns[used[new]])
+        self.example[slots[new]] = rows[used[new]]
+        self.G[slots] += step[used]
+        self.R[slots] += weighed[used]
+
+    def end_pass(self, tau: float | None = None) -> None:
+        """Nothing is left to do."""
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """A new class number `at`, whose function is 0."""
+        if self.is_binary:
+            raise ValueError("A task of two signed classes cannot take in a third.")
+        self.G, self.R = (np.insert(array, at, 0.0, axis=1) for array in (self.G, self.R))
+        self.task.n_outputs, self.task.cost = self.G.shape[1], cost
+        self.cost = checked_cost(cost, self.task.n_outputs)
+
+    # -------------------------------------------------------------- what is known
+
+    @property
+    def n_steps(self) -> int:
+        """Steps made."""
+        return int(self.course.numbers[0])
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Of the mean, or without one of the last iterate."""
+        n, (t, p, W, _) = self.support.n_slots, self.course.numbers
+        if self.solver.average:
+            return p * (W * self.G[:n] - self.R[:n])
+        return self.G[:n] / (self.course.scale * max(t, 1.0))
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.zeros(self.G.shape[1])
+
+    @property
+    def dual(self) -> float:
+        return float("nan")
+
+    @property
+    def square_norm(self) -> float:
+        return float("nan")
+
+    @property
+    def margin_cost(self) -> np.ndarray | None:
+        return None if self.is_binary else self.cost
+
+    @property
+    def n_kept(self) -> int:
+        return self.support.n_slots
+
+    @property
+    def n_bytes(self) -> int:
+        return self.support.n_bytes + self.G.nbytes + self.R.nbytes + self.example.nbytes
+
+    @property
+    def n_visits(self) -> int:
+        return int(self.counts[1])
+
+    def numbers(self) -> dict[str, float]:
+        """The step 1 / (lambda t), and of the last block mean hinge and share with loss."""
+        step = 1.0 / (self.course.scale * max(1, self.n_steps))
+        return {
+            "sample_hinge": float(self.last[0]),
+            "share_with_loss": float(self.last[1]),
+            "step": step,
+        }
+
+    # -------------------------------------------------------------- saving
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that changes, by name."""
+        found = {name: getattr(self, name) for name in SAVED}
+        found |= {f"support.{name}": a for name, a in self.support.arrays().items()}
+        return found | {
+            "course": self.course.numbers,
+            "progressive": self.progressive.numbers,
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The learner that `arrays` was taken of; made by the same solver for the same task."""
+        for name in SAVED:
+            setattr(self, name, np.array(arrays[name]))
+        part = {n[8:]: a for n, a in arrays.items() if n.startswith("support.")}
+        self.support.restore(part)
+        self.course.numbers[:] = arrays["course"]
+        self.progressive.numbers[:] = arrays["progressive"]
+        self.task.n_outputs = self.G.shape[1]
+
+
+SAVED = ("G", "R", "example", "counts", "last", "cost")
+
+
+# ------------------------------------------------------------ compiled
+
+
+@kernel
+def advance(course):
+    """Step t is over: t, p and W follow."""
+    numbers = course.numbers
+    numbers[0] += 1.0
+    share = course.decay / (numbers[0] + course.decay)
+    numbers[1] *= 1.0 - share
+    numbers[2] += share / (numbers[1] * course.scale * numbers[0])
+
+
+@kernel
+def binary_steps(K, margin, omega, cost, base, course, step, weighed, guess, hinges):
+    """The steps of a block of signed examples.
+
+    `base` are the scores of g, which follow; `step` and `weighed` gather what G and R grow by.
+    `cost` is that of `class_steps`.
+    """
+    n, numbers = margin.size, course.numbers
+    for begin in range(0, n, course.size):
+        end = min(begin + course.size, n)
+        scale = 1.0 / (course.scale * numbers[0]) if numbers[0] > 0.0 else 0.0
+        # 1. margins of the sample before its step
+        for b in range(begin, end):
+            score, sign = scale * base[b, 0], 1.0 if margin[b] > 0.0 else -1.0
+            guess[b] = 1 if score > 0.0 else 0
+            hinges[b] = max(0.0, abs(margin[b]) - sign * score)
+            if hinges[b] > 0.0:
+                step[b, 0] = sign * omega[b] / course.size
+                weighed[b, 0] = step[b, 0] * numbers[2]
+        # 2. the scores of those that are still to come
+        for b in range(begin, end):
+            if step[b, 0] != 0.0:
+                for c in range(end, n):
+                    base[c, 0] += step[b, 0] * K[b, c]
+        advance(course)
+
+
+@kernel
+def class_steps(K, label, omega, cost, base, course, step, weighed, guess, hinges):
+    """The same of class numbers, with the cost in the margin."""
+    n, numbers, classes = label.size, course.numbers, base.shape[1]
+    for begin in range(0, n, course.size):
+        end = min(begin + course.size, n)
+        scale = 1.0 / (course.scale * numbers[0]) if numbers[0] > 0.0 else 0.0
+        for b in range(begin, end):
+            y = label[b]
+            best, top, first = y, 0.0, 0
+            for c in range(classes):
+                value = cost[y, c] + scale * (base[b, c] - base[b, y])
+                if value > top:
+                    best, top = c, value
+                if base[b, c] > base[b, first]:
+                    first = c
+            guess[b], hinges[b] = first, top
+            if best != y:
+                size = omega[b] / course.size
+                step[b, y], step[b, best] = size, -size
+                weighed[b, y], weighed[b, best] = size * numbers[2], -size * numbers[2]
+        for b in range(begin, end):
+            for c in range(classes):
+                if step[b, c] != 0.0:
+                    for later in range(end, n):
+                        base[later, c] += step[b, c] * K[b, later]
+        advance(course)

@@ -1,0 +1,135 @@
+"""Which examples make up the next sample of a step: the last ones, or a draw from a window.
+
+    sequential   the examples as they come; what is drawn is forgotten
+    uniform      k of the last `window` examples, without replacement
+    importance   the same, with probabilities that grow with the hinge that each had when it was
+                 last looked at (before that: the largest seen)
+
+A sample is made whenever k examples have come. The window is a ring: a new example takes the place
+of the oldest one. Draws depend on a word and on their number alone, so that only arrays need
+saving.
+
+row of `targets`   meaning
+Y, OMEGA           target and weight
+ROW                number of the example in its pass
+NEW                1 until it is drawn, if no earlier pass had it
+HINGE              when it was last looked at
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..expansion import Support
+from ..kernels import Patterns
+
+Y, OMEGA, ROW, NEW, HINGE = range(5)
+RULES = ("sequential", "uniform", "importance")
+#: An example without loss is drawn as if it had this share of the mean hinge.
+FLOOR = 0.05
+
+
+class WorkingSet:
+    """Examples that wait to be drawn.
+
+    Parameters
+    ----------
+    like : Support
+        Patterns are kept in the same form.
+    rule : str
+        One of `RULES`.
+    k : int
+        Examples of a sample.
+    window : int
+        Examples that a sample is drawn from, at least k; k if they are taken as they come.
+    carries : bool
+        Whether what is left over at the end of a part waits for the next one.
+    word : int
+        Seed of the draws.
+    """
+
+    def __init__(self, like: Support, rule: str, k: int, window: int, carries: bool, word: int):
+        self.rule, self.k, self.carries, self.word = rule, k, carries, word
+        self.size = k if rule == "sequential" else max(k, window)
+        self.patterns = Support(like.kernel, like.n_columns, like.dtype, like.dense)
+        self.targets = np.zeros((5, self.size))
+        self.counts = np.zeros(4, np.int64)  # not drawn for yet, in the window, next place, draws
+        self.drawn = np.zeros(0, np.int64)  # places of the last sample
+
+    def samples(self, X, targets: np.ndarray) -> Iterator[tuple[Patterns, np.ndarray]]:
+        """Take in examples; the samples that they complete, as patterns and targets (4, n)."""
+        begin, n = 0, targets.shape[1]
+        while begin < n:
+            size = min(self.k - int(self.counts[0]), n - begin)
+            some = slice(begin, begin + size)
+            patterns, begin = self.patterns.patterns_of(X[some]), some.stop
+            whole = not self.counts[0] and (size == self.k or not self.carries)
+            if self.rule == "sequential" and whole:
+                yield patterns, targets[:, some]
+                continue
+            self._store(patterns, targets[:, some])
+            if self.counts[0] == self.k or not self.carries:
+                yield self._draw()
+
+    def rest(self) -> Iterator[tuple[Patterns, np.ndarray]]:
+        """The sample of those that still wait, if there are any."""
+        if self.counts[0]:
+            yield self._draw()
+
+    def judge(self, hinges: np.ndarray) -> None:
+        """The hinges of the last sample."""
+        if self.rule == "importance":
+            self.targets[HINGE, self.drawn] = hinges
+
+    def _store(self, patterns: Patterns, targets: np.ndarray) -> None:
+        n = len(patterns)
+        places = (self.counts[2] + np.arange(n)) % self.size
+        self.patterns.store(places, patterns)
+        self.targets[:HINGE, places] = targets
+        self.targets[HINGE, places] = max(1.0, float(self.targets[HINGE].max()))
+        self.counts[0] += n
+        self.counts[1] = min(self.counts[1] + n, self.size)
+        self.counts[2] = (self.counts[2] + n) % self.size
+
+    def _draw(self) -> tuple[Patterns, np.ndarray]:
+        size, held = int(self.counts[0]), int(self.counts[1])
+        if self.rule == "sequential":
+            places = np.arange(size)
+            self.counts[1:3] = 0
+        else:
+            rng = np.random.default_rng([self.word, int(self.counts[3])])
+            chances = None
+            if self.rule == "importance":
+                chances = self.targets[HINGE, :held]
+                chances = chances + FLOOR * chances.mean()
+                chances = chances / chances.sum() if chances.any() else None
+            places = np.sort(rng.choice(held, size, replace=False, p=chances))
+        self.counts[0], self.drawn = 0, places
+        self.counts[3] += 1
+        found = self.targets[:HINGE, places].copy()
+        self.targets[NEW, places] = 0.0
+        return self.patterns.patterns[places], found
+
+    def shift_classes(self, at: int) -> None:
+        """Class number `at` is a new one; later ones move up."""
+        labels = self.targets[Y, : max(int(self.counts[0]), int(self.counts[1]))]
+        labels[labels >= at] += 1
+
+    @property
+    def n_bytes(self) -> int:
+        return self.patterns.n_bytes + self.targets.nbytes
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that changes, by name."""
+        found = {"targets": self.targets, "counts": self.counts, "drawn": self.drawn}
+        return found | {f"patterns.{name}": a for name, a in self.patterns.arrays().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The set that `arrays` was taken of."""
+        for name in ("targets", "counts", "drawn"):
+            setattr(self, name, np.array(arrays[name]))
+        start = len("patterns.")
+        part = {n[start:]: a for n, a in arrays.items() if n.startswith("patterns.")}
+        self.patterns.restore(part)
