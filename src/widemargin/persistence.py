@@ -177,6 +177,7 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
         if "kernel" in header:
             own = {k[8:]: v for k, v in arrays.items() if k.startswith("machine.")}
             model._set_machine(make_kernel(restored(header["kernel"], arrays) or kernel), own)
+        size = 0 if "kernel" in header else model.coef_.size
         columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
         model.history_ = History(columns)
         certificate = header["certificate"]
@@ -190,7 +191,6 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
             model.training_ = header["training"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
-    size = getattr(model, "coef_", np.empty(0)).size
     if name in WITH_PROBLEM and size != getattr(problem, "n_features", None):
         found = getattr(problem, "n_features", "no n_features")
         raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
