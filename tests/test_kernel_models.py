@@ -24,7 +24,7 @@ ONE_PASS = {
     "check_sample_weight_equivalence_on_dense_data": "a single pass sees a row once",
     "check_sample_weight_equivalence_on_sparse_data": "a single pass sees a row once",
 }
-SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma")
+SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma", "functional_descent", "pegasos")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
