@@ -14,7 +14,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 
-from widemargin.losses import ClassLoss, Confusion, Graph, Taxonomy, cost_matrix
+from widemargin import SVMClassifier
+from widemargin.losses import (
+    ClassLoss,
+    Confusion,
+    Graph,
+    KernelDistance,
+    Taxonomy,
+    cost_matrix,
+)
+from widemargin.output_kernels import output_matrix
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.7])
 
@@ -563,3 +572,33 @@ def test_taxonomy_from_paths():
     assert Taxonomy.from_paths(["a.b", "a"], separator=".").path("a.b") == ("a", "a.b")
     with pytest.raises(ValueError, match=r"'a//b' has an empty step"):
         Taxonomy.from_paths(["a//b"])
+
+
+def test_distances_of_a_kernel_between_classes():
+    tree = Taxonomy({"cat": "pet", "dog": "pet", "pet": "thing", "car": "thing"})
+    classes = np.array(["car", "cat", "dog"])
+    kappa = output_matrix(tree, classes)
+    squared = KernelDistance(kappa, squared=True)
+    np.testing.assert_array_equal(squared.matrix(classes), tree.matrix(classes))
+    np.testing.assert_allclose(KernelDistance(kappa).matrix(classes) ** 2, tree.matrix(classes))
+    some = KernelDistance(kappa, classes=classes.tolist()).matrix(["dog", "car"])
+    np.testing.assert_allclose(some, [[0, 3**0.5], [3**0.5, 0]])
+    model = SVMClassifier(loss=squared).fit(np.eye(3), classes)
+    np.testing.assert_array_equal(model.loss_matrix_, tree.matrix(classes))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "classes", "message"),
+    [
+        (np.ones((2, 3)), None, "a square matrix"),
+        ([[1, np.nan], [np.nan, 1]], None, "NaN or infinity"),
+        ([[1, 2], [3, 1]], None, "not symmetric"),
+        (np.ones((2, 2)), None, "'a' and 'b' at a squared distance of 0"),
+        (np.eye(3), None, "is of 3 classes, the data has 2"),
+        (np.eye(2), ["a", "c"], "'b' is not among"),
+        (np.eye(2), ["a"], "2 rows, classes 1"),
+    ],
+)
+def test_kernels_that_are_no_loss(kernel, classes, message):
+    with pytest.raises(ValueError, match=message):
+        KernelDistance(kernel, classes).matrix(["a", "b"])

@@ -23,6 +23,8 @@ SOLVERS = (
     "sonline",
     "svmd",
     "norma",
+    "functional_descent",
+    "pegasos",
 )
 KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")

@@ -18,7 +18,7 @@ from .errors import CommandError, UsageError
 from .reading import check_output, whole_numbers
 
 STREAMING = ("streaming_dual", "out_of_core")
-KERNEL_SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma")
+KERNEL_SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma", "functional_descent", "pegasos")
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")

@@ -9,7 +9,8 @@ method, see :class:`ClassLoss`.
 
 from .confusion import Confusion
 from .graph import Graph
+from .kernel_distance import KernelDistance
 from .matrices import ClassLoss, cost_matrix
 from .taxonomy import Taxonomy
 
-__all__ = ["ClassLoss", "Confusion", "Graph", "Taxonomy", "cost_matrix"]
+__all__ = ["ClassLoss", "Confusion", "Graph", "KernelDistance", "Taxonomy", "cost_matrix"]
