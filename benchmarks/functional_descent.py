@@ -135,4 +135,5 @@ if __name__ == "__main__":
     if "time" in arguments:
         print(seconds())
     else:
-        print(errors(int(arguments[0]) if arguments else SEEDS))
+        for one in CASES:
+            print(errors(int(arguments[0]) if arguments else SEEDS, (one,)), flush=True)
