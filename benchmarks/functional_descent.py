@@ -17,11 +17,11 @@ import numpy as np
 
 from .timing import interleaved, table
 
-#: gamma; C of the methods that need one, from the thesis' cross-validation or as in `lasvm.py`
+#: gamma; C of LaSVM and Pegasos, which is that of `lasvm.py`
 CASES = {"ijcnn1": (1.0, 32.0), "a8a": (0.05, 1.0), "w8a": (0.1, 1.0)}
 CHALLENGE = 35_000
 SEEDS = 5
-#: Table 5.3 of the thesis is a figure of errors; the bars are those of the issue tracker.
+#: Test errors in per cent that the default rule is held to.
 BARS = {"ijcnn1": 1.5, "a8a": 14.7, "w8a": 0.90}
 
 
@@ -128,6 +128,11 @@ def seconds(repeats: int = 3) -> str:
     row = ["ijcnn1, 35,000 rows", f"{ours:.2f}", f"{theirs:.2f}", f"**{theirs / ours:.1f}x**"]
     title = "Two epochs of functional descent beside SVC(C=32, gamma=1), CPU seconds, one thread"
     return table(title, ["data", "ours", "SVC", ""], [row])
+
+
+def run() -> str:
+    """Both tables."""
+    return errors() + "\n" + seconds()
 
 
 if __name__ == "__main__":
