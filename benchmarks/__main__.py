@@ -3,7 +3,7 @@
 [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
 [functional_descent]
 
-The last six and labels run only when named: they take minutes, memory3gb also 8 GB of disk
+The last seven and labels run only when named: they take minutes, memory3gb also 8 GB of disk
 in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
