@@ -1,8 +1,9 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
 [parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
 [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
+[functional_descent]
 
-The last six and labels run only when named: they take minutes, memory3gb also 8 GB of disk
+The last seven and labels run only when named: they take minutes, memory3gb also 8 GB of disk
 in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
@@ -15,7 +16,16 @@ import sys
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is loaded
 
-ON_REQUEST = ("labels", "memory3gb", "lasvm", "larank", "larank_mnist", "svmd", "maps")
+ON_REQUEST = (
+    "labels",
+    "memory3gb",
+    "lasvm",
+    "larank",
+    "larank_mnist",
+    "svmd",
+    "maps",
+    "functional_descent",
+)
 
 
 def main() -> int:
@@ -29,6 +39,7 @@ def main() -> int:
 
     from . import (
         costs,
+        functional_descent,
         labels,
         larank,
         lasvm,
@@ -63,6 +74,7 @@ def main() -> int:
         "larank": larank.run,
         "larank_mnist": lambda: larank.run(("mnist",)),
         "svmd": svmd.run,
+        "functional_descent": functional_descent.run,
         "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }

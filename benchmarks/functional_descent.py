@@ -17,11 +17,11 @@ import numpy as np
 
 from .timing import interleaved, table
 
-#: gamma; C of the methods that need one, from the thesis' cross-validation or as in `lasvm.py`
+#: gamma; C of LaSVM and Pegasos, which is that of `lasvm.py`
 CASES = {"ijcnn1": (1.0, 32.0), "a8a": (0.05, 1.0), "w8a": (0.1, 1.0)}
 CHALLENGE = 35_000
 SEEDS = 5
-#: Table 5.3 of the thesis is a figure of errors; the bars are those of the issue tracker.
+#: Test errors in per cent that the default rule is held to.
 BARS = {"ijcnn1": 1.5, "a8a": 14.7, "w8a": 0.90}
 
 
@@ -130,9 +130,15 @@ def seconds(repeats: int = 3) -> str:
     return table(title, ["data", "ours", "SVC", ""], [row])
 
 
+def run() -> str:
+    """Both tables."""
+    return errors() + "\n" + seconds()
+
+
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if "time" in arguments:
         print(seconds())
     else:
-        print(errors(int(arguments[0]) if arguments else SEEDS))
+        for one in CASES:
+            print(errors(int(arguments[0]) if arguments else SEEDS, (one,)), flush=True)

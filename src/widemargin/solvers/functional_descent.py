@@ -60,7 +60,7 @@ from .working_set import RULES, WorkingSet
 SHARE, STREAMED = 0.01, 100
 #: Steps of one local problem at most, for each example of the sample.
 MOST_STEPS = 1000
-#: r of the tracks of "auto": the share of the loss that a step may take over, at first.
+#: r of the tracks of "auto": the bound of a dual variable at t = 1, in units of 1/q.
 REACHES = (3.0, 30.0, 300.0)
 SCHEDULES = ("auto", "constant", "linear", "power", "geometric")
 RESIDUALS = ("free", "clamped")

@@ -51,7 +51,8 @@ class WorkingSet:
     """
 
     def __init__(self, like: Support, rule: str, k: int, window: int, carries: bool, word: int):
-        self.rule, self.k, self.carries, self.word = rule, k, carries, word
+        self.rule, self.k, self.carries = rule, k, carries
+        self.word = np.array([word])
         self.size = k if rule == "sequential" else max(k, window)
         self.patterns = Support(like.kernel, like.n_columns, like.dtype, like.dense)
         self.targets = np.zeros((5, self.size))
@@ -99,7 +100,7 @@ class WorkingSet:
             places = np.arange(size)
             self.counts[1:3] = 0
         else:
-            rng = np.random.default_rng([self.word, int(self.counts[3])])
+            rng = np.random.default_rng([int(self.word[0]), int(self.counts[3])])
             chances = None
             if self.rule == "importance":
                 chances = self.targets[HINGE, :held]
@@ -123,13 +124,16 @@ class WorkingSet:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
-        found = {"targets": self.targets, "counts": self.counts, "drawn": self.drawn}
+        found = {name: getattr(self, name) for name in SAVED}
         return found | {f"patterns.{name}": a for name, a in self.patterns.arrays().items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The set that `arrays` was taken of."""
-        for name in ("targets", "counts", "drawn"):
+        for name in SAVED:
             setattr(self, name, np.array(arrays[name]))
         start = len("patterns.")
         part = {n[start:]: a for n, a in arrays.items() if n.startswith("patterns.")}
         self.patterns.restore(part)
+
+
+SAVED = ("targets", "counts", "drawn", "word")
