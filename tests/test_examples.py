@@ -57,7 +57,7 @@ def test_fit_real_function(tmp_path):
     # The data are symmetric, so is the function; a cubic passes the outer points and goes below
     # zero in the middle, where it cannot follow the zigzag.
     fitted = np.array(result["fitted"])
-    np.testing.assert_allclose(fitted, fitted[::-1], atol=1e-9)
+    np.testing.assert_allclose(fitted, fitted[::-1], atol=1e-5)
     assert abs(fitted[0] - 0.5) < 0.05
     assert (fitted[1:4] < 0).all()
 

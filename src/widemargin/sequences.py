@@ -186,8 +186,10 @@ class Vocabulary:
     Examples
     --------
     >>> vocabulary = Vocabulary()
-    >>> X = vocabulary.encode([[["a", "b"], ["b"]], [{"w": "x", "length": 2.0}]])
-    >>> vocabulary.names, X.rows.toarray()[2].tolist()
+    >>> vocabulary.encode([[["a", "b"], ["b"]]]).rows.toarray().tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    >>> X = vocabulary.encode([[{"w": "x", "length": 2.0}]])
+    >>> vocabulary.names, X.rows.toarray()[0].tolist()
     (['a', 'b', 'w:x', 'length'], [0.0, 0.0, 1.0, 2.0])
     """
 

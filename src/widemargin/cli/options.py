@@ -233,7 +233,8 @@ def parse_loss(text: str, option: str = "--loss") -> Any:
             return Taxonomy({as_label(child): tree_label(up) for child, up in content.items()})
         return np.array(content, float)
     except (ValueError, TypeError, AttributeError) as error:
-        raise CommandError(f"{text}: not a matrix or a map of parents ({error})") from None
+        what = "cost matrix" if option == "--loss" else "matrix"
+        raise CommandError(f"{text}: not a {what} or a map of parents ({error})") from None
 
 
 def tree_label(parent: Any) -> Any:
