@@ -172,6 +172,9 @@ def test_models_are_saved_with_their_patterns(data, tmp_path):
         "larank": SVMClassifier(kernel="poly", solver="larank", random_state=0).fit(X, y),
         "svmd": SVMRegressor(kernel="rbf", random_state=0).fit(X, y),
         "novelty": NoveltyDetector(random_state=0).fit(X),
+        "descent": SVMClassifier(kernel="rbf", solver="functional_descent", random_state=0).fit(
+            X, y
+        ),
     }
     for name, model in kinds.items():
         model.save(tmp_path / name)

@@ -209,6 +209,8 @@ def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         text = "\0".join(value).encode("utf-8", "surrogatepass")
         arrays[name] = np.frombuffer(text, np.uint8)
         return {"strings": name, "count": len(value)}
+    if isinstance(value, float) and not np.isfinite(value):  # JSON has no such numbers
+        return {"float": str(value)}
     return plain(value, name)
 
 
@@ -273,6 +275,8 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if "array" in value:
         return arrays[value["array"]]
+    if "float" in value:
+        return float(value["float"])
     if "list" in value:
         if value["type"] not in LISTED:
             raise KeyError(f"unknown type {value['type']}")

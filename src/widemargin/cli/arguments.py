@@ -176,7 +176,7 @@ def add_train(commands: Any) -> None:
 def add_kernel(parser: argparse.ArgumentParser) -> None:
     """Kernel machines."""
     group = parser.add_argument_group("kernel machines: classify, regress, novelty")
-    shape = "learnt online, by default in one pass (default: linear; rbf for novelty)"
+    shape = "learnt online, in one or two passes (default: linear; rbf for novelty)"
     group.add_argument("--kernel", choices=KERNELS, help=shape)
     width = 'a number, "scale" or "auto", as in scikit-learn (default: scale)'
     group.add_argument("--gamma", type=gamma, metavar="G", help=width)

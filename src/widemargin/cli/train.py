@@ -236,12 +236,15 @@ def fit_kernel(
     if plan.solver != "auto":
         model.solver = NAMES[plan.solver]()
     source: Any = stream
+    epochs = 1
     if stream.repeatable and stream.memory <= args.memory:
         loaded = load_rows(stream, args.memory, classes)
         if loaded is not None:
-            order = np.random.default_rng(args.seed).permutation(len(loaded.y))
+            n = len(loaded.y)
+            order = np.random.default_rng(args.seed).permutation(n)
             source = Shuffled(loaded.X, loaded.y, loaded.weight, order, name=stream.name)
-    passes = None if args.passes == "auto" else plan.passes or 1
+            epochs = model.planned_epochs(loaded.y if classes is None else classes, n)
+    passes = None if args.passes == "auto" else plan.passes or epochs
     options = {"passes": passes, "verify": args.verify, "on_progress": watcher}
     options |= {"checkpoint": args.checkpoint, "resume": args.resume, "keep_checkpoint": True}
     try:

@@ -41,7 +41,7 @@ class SVMClassifier(
 
     Minimises `1/2 |w|^2 + C * sum_i hinge_i(w)`; two classes give the ordinary SVM, more the
     Crammer-Singer one, with any loss between classes. With a kernel the model is learnt online, by
-    default in one pass: LaSVM for two classes, LaRank for more.
+    default in two passes of LaSVM for two classes, in one of LaRank for more.
 
     Parameters
     ----------

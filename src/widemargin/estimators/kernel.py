@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from ..expansion import Machine, Support
@@ -150,6 +151,13 @@ class KernelModel(Streaming):
         if names is not None:
             self.feature_names_in_ = names
         return self
+
+    def planned_epochs(self, y, n: int) -> int:
+        """Passes that `fit` would make over n examples with these labels; n is remembered."""
+        self._n_rows_known = n
+        if isinstance(self, ClassifierMixin):
+            self.classes_ = np.unique(y)
+        return int(self._streaming_solver().epochs)
 
     def _check_kernel_parameters(self) -> None:
         """Before any work is done."""
