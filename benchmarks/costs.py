@@ -64,7 +64,7 @@ def memory() -> str:
     for solver in ("proximal_newton", "dual_coordinate"):
         X, y = random_csr(400_000, 50, 8)
         model = SVMClassifier(solver=solver, max_passes=10, tol=0.5, random_state=0)
-        model.fit(X[:100], y[:100])
+        model.fit(X[:20_000], y[:20_000])  # loads what is compiled
         tracemalloc.start()
         model.fit(X, y)
         _, peak = tracemalloc.get_traced_memory()

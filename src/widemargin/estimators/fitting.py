@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
-from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
+from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows, box_losses
 from ..oracle import CHUNK, CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..rows import check_indices
@@ -219,10 +219,17 @@ def fit_linear(estimator, problem, X, y, target, weights, shape, bias, rescaling
     prior = flat_prior(estimator.prior, shape, bias)
     geometry = Geometry(problem.n_features, prior, flat_mask(estimator.nonnegative, shape, bias))
     oracle = make_oracle(problem, X, target, estimator.C, weights, rescaling)
-    return finish_fit(estimator, oracle, geometry, X, y)
+    train_loss = None
+    if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows):
+        data = oracle.data  # already encoded: one compiled pass
+
+        def train_loss(w):
+            return box_losses(data, w) / len(data.target)
+
+    return finish_fit(estimator, oracle, geometry, X, y, train_loss)
 
 
-def finish_fit(estimator, oracle, geometry: Geometry, X, y):
+def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
     """Run the solver under scikit-learn's callbacks and set what was learnt."""
     estimator._run = None  # what an earlier stream left behind
     for name in LEARNT:
@@ -233,7 +240,7 @@ def finish_fit(estimator, oracle, geometry: Geometry, X, y):
         oracle,
         geometry,
         evaluate=estimator._mean_loss,
-        train_loss=lambda w: estimator._mean_loss(X, y, w),
+        train_loss=train_loss or (lambda w: estimator._mean_loss(X, y, w)),
         rule=rule,
     )
     for name, value in estimator._attributes(last.w).items():

@@ -104,6 +104,17 @@ def soft_clip(value, threshold, low, high):
     return min(max(shrunk, low), high)
 
 
+@inlined
+def rest_room(b, r, epsilon, low, high):
+    """How far r may move before a step at b is due; negative where it is due already."""
+    room = np.inf
+    if b < high:
+        room = epsilon - r if b >= 0.0 else -epsilon - r
+    if b > low:
+        room = min(room, r - epsilon if b > 0.0 else r + epsilon)
+    return room
+
+
 @kernel
 def box_pass(data, cost, state, active, bound):
     """Exact step on each active example; (examples left, sum of C_i * hinge_i met, violation)."""
@@ -129,30 +140,17 @@ def box_pass(data, cost, state, active, bound):
         b = beta[i]
         r = target - dot(values, indices, start, end, bias, w)
         hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
-        # 1. one-sided slopes of the dual at b
-        upward = r - epsilon if b >= 0.0 else r + epsilon
-        downward = r - epsilon if b > 0.0 else r + epsilon
-        violation = 0.0
-        if upward > 0.0 and b < high:
-            violation = upward
-        elif downward < 0.0 and b > low:
-            violation = -downward
-        if violation > top:
-            top = violation
-        # 2. at rest: shrink it when it is further inside than anything was outside
-        if violation <= 0.0:
-            away = np.inf
-            if b < high:
-                away = -upward
-            if b > low:
-                away = min(away, downward)
-            if away > bound:
+        room = rest_room(b, r, epsilon, low, high)
+        top = max(top, -room)
+        # 1. at rest: shrink it when it is further inside than anything was outside
+        if room >= 0.0:
+            if room > bound:
                 size -= ONE
                 active[t] = active[size]
                 active[size] = i
                 continue
         else:
-            # 3. the exact step; a row of zeros goes to the end of its box
+            # 2. the exact step; a row of zeros goes to the end of its box
             q = square_norm(values, start, end, bias)
             if q > 0.0:
                 new = soft_clip(b + r / q, epsilon / q, low, high)

@@ -11,17 +11,25 @@ examples with b_i strictly inside. One Newton step costs about one pass over the
 twenty of them do what takes dual coordinate ascent hundreds of passes. Every step has an exact
 primal (at w) and an exact dual (at b, with u): the certificate is free.
 
-An example with beta_k,i = 0 that is far on the right side of its margin adds nothing to any of
-this: it sleeps for a few steps. A dual point made without sleepers is feasible (theirs is 0), a
-primal is only an estimate until they have been woken and looked at.
+Sums over the examples are kept for the centre, and corrected by those who differ from it:
+
+    u      = centre + sum_i (b_i - beta_i) x_i
+    hinges = l(beta) - <w, centre> + sum_i [C_i hinge_i - (beta_i r_i - epsilon |beta_i|)]
+
+An example at rest (beta_i at an end of its box or at the kink, and r_i far on the side that keeps
+it there) does not differ: it sleeps for a few steps. A dual point made without sleepers is feasible
+(theirs is beta_i), a primal is only an estimate until they have been looked at.
+
+Many rows begin as few: a random sample, its C_i scaled up, gives the weights to begin with.
 
 symbol    code       meaning
-beta_k    beta       centre of the proximal term
+beta_k    beta       centre of the proximal term; `centre` is sum_i beta_i x_i
 sigma     sigma      its inverse weight; grows whenever the inner problem is solved well enough
 z, z_d    z, slide   X w and X direction
-          order      the awake examples, then the sleepers; empty in a kernel's call: all
+          order      the awake examples, then the sleepers
 
-Only for one dual variable per example (`BoxRows`) and a plain |w|^2; see layouts.py.
+Only for one dual variable per example (`BoxRows`) and a plain |w|^2; see layouts.py. The passes
+over the examples are in newton_loops.py.
 """
 
 from __future__ import annotations
@@ -32,17 +40,30 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ..compile import inlined, kernel
-from ..layouts import box_of
 from ..oracle import Restricted
-from ..rows import axpy, dot, n_weights
 from . import box
-from .box import soft_clip
-from .dual_coordinate import DualCoordinate, fused_loop
+from .dual_coordinate import fused_loop
+from .newton_loops import (
+    advance,
+    arrange,
+    centre_at,
+    doze,
+    fill_hessian,
+    pulled,
+    recentre,
+    respond,
+    rouse,
+    scores,
+)
 from .protocol import Bound
 
-ONE = np.uint64(1)
 MOST_FEATURES = 10_000
+#: Samples: each this many times the one before, the first with so many rows, and rows per feature.
+FACTOR, FEWEST, PER_FEATURE = 8, 500, 30
+#: A sample is left at this relative gap, or after so many steps.
+ROUGH, SAMPLE_STEPS = 0.1, 12
+#: C / sigma after a sample is so many times smaller than at the very beginning.
+NARROW = 3.0
 
 
 class ProximalState(NamedTuple):
@@ -50,14 +71,24 @@ class ProximalState(NamedTuple):
     z: np.ndarray  # (n,)
     slide: np.ndarray  # (n,)
     w: np.ndarray  # (d,)
-    v: np.ndarray  # (d,) sum b x of the point whose dual is known
-    best_linear: np.ndarray  # (1,)
+    centre: np.ndarray  # (d,) sum beta x
+    centre_linear: np.ndarray  # (1,) l(beta)
+    v: np.ndarray  # (d,) sum b x of the point with the best dual
+    best_linear: np.ndarray  # (1,) its l(b)
     hessian: np.ndarray  # (d, d)
     sigma: np.ndarray  # (1,)
     order: np.ndarray  # (n,) the first `awake` examples are visited
     awake: np.ndarray  # (1,)
+    asleep: np.ndarray  # (n,) bool
     steps: np.ndarray  # (1,) since all examples were visited
     calm: np.ndarray  # (2,) sigma when the sleepers fell asleep, and the care taken
+
+
+class Step(NamedTuple):
+    w: np.ndarray  # where it began
+    hinge: float  # sum of C_i hinge_i there
+    gap: float  # relative
+    length: float
 
 
 @dataclass(frozen=True)
@@ -67,7 +98,7 @@ class ProximalNewton:
     Parameters
     ----------
     warm_passes : int
-        Passes of dual coordinate ascent at the start.
+        Passes of dual coordinate ascent at the start, over the first sample if there is one.
     growth : float
         Factor of sigma.
     accuracy : float
@@ -75,8 +106,10 @@ class ProximalNewton:
     nap : int
         Steps without the sleepers before all examples are looked at; 0 lets nobody sleep.
     care : float
-        Who is further from the margin than this many times its last move may sleep; doubled
-        whenever one is found to have slept too long.
+        Who has more room than this many times its last move may sleep; doubled whenever one is
+        found to have slept too long.
+    sample : bool
+        Begin on samples of the rows where there are enough.
     """
 
     warm_passes: int = 1
@@ -84,9 +117,10 @@ class ProximalNewton:
     accuracy: float = 0.65
     nap: int = 6
     care: float = 1.5
+    sample: bool = True
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
-        """A few passes of coordinate ascent."""
+        """Passes of coordinate ascent, and rough solutions of samples of growing size."""
         if fused_loop(oracle, geometry) is not box:
             raise ValueError(
                 "proximal_newton solves binary classification and regression only, without prior, "
@@ -98,62 +132,114 @@ class ProximalNewton:
                 f"proximal_newton keeps a square matrix of the {oracle.n_features} features; at "
                 f"most {MOST_FEATURES} are allowed. Use 'dual_coordinate'."
             )
-        state = box.init(oracle, start)
-        coordinate, rng = DualCoordinate(shrink=False), np.random.default_rng(0)
+        begun, n = box.init(oracle, start), oracle.n_examples
+        is_cold = not begun.beta.any()
+        sizes = sample_sizes(n, oracle.n_features) if self.sample and is_cold else []
+        state = proximal_state(oracle, begun, self.care)
+        cost, rng = box.compact_cost(oracle), np.random.default_rng(0)
+        for level, m in enumerate([*sizes, n]):
+            order = state.order[:m]
+            if m < n:  # one row out of each n / m
+                order[:] = (np.arange(m) + rng.random(m)) * (n / m)
+            else:
+                arrange(state.order, state.asleep)
+            scaled = cost * (n / m)
+            if level == 0:
+                self.ascend(oracle, scaled, begun, order, rng)
+                state.w[:] = state.centre[:] = begun.v
+                state.centre_linear[0] = begun.linear[0]
+                state.sigma[0] *= n / m
+            scores(oracle.data.rows, state.w, state.z, order)
+            if level > 0:
+                sigma = NARROW * max(oracle.total_cost / m, 1e-12)
+                state.centre_linear[0] = centre_at(oracle.data, scaled, state, sigma, order)
+                state.sigma[0] = sigma
+                oracle.tally.calls += m
+            state.awake[0], state.v[:] = m, state.centre
+            state.best_linear[0] = state.centre_linear[0]
+            if m < n:
+                self.solve_roughly(oracle, scaled, state, order)
+        return state
+
+    def ascend(self, oracle, cost, begun: box.BoxState, order: np.ndarray, rng) -> None:
+        """Dual coordinate ascent on the examples of `order`."""
+        word = np.array([rng.integers(1, 2**63)], np.uint64)
         for _ in range(self.warm_passes):
-            box.epoch(coordinate, oracle, state, rng)
-        return centred(oracle, state, self.care)
+            box.shuffle(order, word)
+            box.box_pass(oracle.data, cost, begun, order, np.inf)
+            oracle.tally.calls += order.size
+        order.sort()
+
+    def solve_roughly(self, oracle, cost, state: ProximalState, order: np.ndarray) -> None:
+        """Newton steps on a sample."""
+        for _ in range(SAMPLE_STEPS):
+            oracle.tally.calls += order.size
+            step = self.step(oracle.data, cost, state, order)
+            if step.gap <= ROUGH or step.length == 0.0 or oracle.tally.is_late:
+                return
 
     def epoch(self, oracle, geometry, state: ProximalState, rng):
         """One Newton step; exact primal and dual whenever all examples are visited."""
         if isinstance(oracle, Restricted):
             raise ValueError("proximal_newton cannot be trained on growing subsets (Incremental).")
-        data, cost = oracle.data, box.compact_cost(oracle)
-        sigma, w, n = float(state.sigma[0]), state.w, oracle.n_examples
-        # 0. after some steps without the sleepers, wake them
-        if state.awake[0] < n and state.steps[0] >= self.nap:
-            sigma = wake(data, state)
-        whole = state.awake[0] == n
-        order = state.order[:0] if whole else state.order[: state.awake[0]]
-        oracle.tally.calls += int(state.awake[0])
-        # 1. the point b(w): its dual, the gradient and the Hessian of the inner problem
-        u = np.zeros(w.size)
-        linear, hinge = respond(data, cost, state.beta, sigma, state.z, u, state.hessian, order)
+        data, cost, n = oracle.data, box.compact_cost(oracle), oracle.n_examples
+        whole = bool(state.awake[0] == n or state.steps[0] >= self.nap)
+        if whole:
+            wake(data, cost, state)
+        oracle.tally.calls += n if whole else int(state.awake[0])
+        step = self.step(data, cost, state, state.order[: state.awake[0]])
+        bound = Bound(step.hinge, step.w) if whole else Bound(step.hinge)
+        if step.length == 0.0:
+            state.steps[0] = self.nap
+            return state, bound
+        if whole and self.nap > 0:
+            doze(data, cost, state, step.length, float(state.calm[1]))
+            state.awake[0] = arrange(state.order, state.asleep)
+            state.steps[0], state.calm[0] = 0, state.sigma[0]
+        state.steps[0] += 1
+        return state, bound
+
+    def step(self, data, cost, state: ProximalState, order: np.ndarray) -> Step:
+        """One Newton step on the examples of `order`."""
+        sigma, w = float(state.sigma[0]), state.w.copy()
+        # 1. the point b(w): its dual, and the gradient of the inner problem
+        u = state.centre.copy()
+        change, excess = respond(data, cost, state.beta, sigma, state.z, u, order)
+        linear = float(state.centre_linear[0]) + change
         dual = linear - 0.5 * float(u @ u)
         if dual > float(state.best_linear[0]) - 0.5 * float(state.v @ state.v):
             state.v[:], state.best_linear[0] = u, linear
-        bound = Bound(hinge, w.copy()) if whole else Bound(hinge)
+        hinge = float(state.centre_linear[0]) - float(w @ state.centre) + excess
+        primal, residual = 0.5 * float(w @ w) + hinge, w - u
+        gap, square = primal - dual, float(residual @ residual)
+        relative = gap / primal if primal > 0.0 else 0.0
         # 2. solved well enough: move the centre, weaken the proximal term
-        residual, gap = w - u, geometry.value(w) + hinge - dual
-        if 0.5 * float(residual @ residual) <= self.accuracy * gap:
+        if 0.5 * square <= self.accuracy * gap:
             recentre(data, cost, state.beta, sigma, state.z, order)
-            state.sigma[0] = sigma * self.growth
-            if residual @ residual <= 1e-24 * (1.0 + w @ w):
-                state.steps[0] = self.nap
-                return state, bound
-            sigma = float(state.sigma[0])
-            respond(data, cost, state.beta, sigma, state.z, u, state.hessian, order)
+            state.centre[:], state.centre_linear[0] = u, linear
+            sigma *= self.growth
+            state.sigma[0] = sigma
+            if square <= 1e-24 * (1.0 + w @ w):
+                return Step(w, hinge, relative, 0.0)
+            respond(data, cost, state.beta, sigma, state.z, u, order)
             residual = w - u
         # 3. Newton direction and line search
+        fill_hessian(data, cost, state.beta, sigma, state.z, state.hessian, order)
         direction = newton_direction(state.hessian, residual)
         scores(data.rows, direction, state.slide, order)
-        step = line_search(data, cost, state, sigma, residual, direction, order)
-        state.w[:] += step * direction
-        if whole and self.nap > 0:
-            state.awake[0] = doze(data, state, step, float(state.calm[1]))
-            state.steps[0], state.calm[0] = 0, sigma
-        state.steps[0] += 1
-        advance(state.z, state.slide, step, order)
-        return state, bound
+        length = line_search(data, cost, state, sigma, residual, direction, order)
+        state.w[:] += length * direction
+        advance(state.z, state.slide, length, order)
+        return Step(w, hinge, relative, length)
 
     def dual_variables(self, oracle, state: ProximalState) -> np.ndarray:
         """b(w) of all examples, sleepers included; the centre moves there."""
-        asleep = state.order[state.awake[0] :]
-        if asleep.size:
-            scores(oracle.data.rows, state.w, state.z, asleep)
-            state.awake[0] = oracle.n_examples
-        cost, sigma = box.compact_cost(oracle), float(state.sigma[0])
-        recentre(oracle.data, cost, state.beta, sigma, state.z, state.order[:0])
+        cost, sigma, u = box.compact_cost(oracle), float(state.sigma[0]), state.centre
+        wake(oracle.data, cost, state)
+        order = state.order[: state.awake[0]]
+        change, _ = respond(oracle.data, cost, state.beta, sigma, state.z, u, order)
+        state.centre_linear[0] += change
+        recentre(oracle.data, cost, state.beta, sigma, state.z, order)
         return state.beta
 
     def linear(self, state: ProximalState) -> float:
@@ -161,43 +247,57 @@ class ProximalNewton:
         return float(state.best_linear[0])
 
 
-def wake(data, state: ProximalState) -> float:
-    """Look at the sleepers again; sigma to go on with.
+def sample_sizes(n: int, d: int) -> list[int]:
+    """Rows of the samples, from the smallest to the largest.
 
-    If one of them is needed, they slept too long: sigma, which has grown for the problem without
-    them, is set back, and more care is taken from now on.
+    Examples
+    --------
+    >>> sample_sizes(50_000, 22), sample_sizes(50_000, 300)
+    ([781, 6250], [])
     """
-    asleep = state.order[state.awake[0] :]
-    scores(data.rows, state.w, state.z, asleep)
-    state.awake[0] = state.order.size
-    target = data.target[asleep]
-    short = np.where(np.signbit(target), state.z[asleep] - target, target - state.z[asleep])
-    if np.any(short > 0.0):
-        state.sigma[0] = state.calm[0]
-        state.calm[1] = max(1.0, 2.0 * state.calm[1])
-    return float(state.sigma[0])
+    sizes: list[int] = []
+    while (n := n // FACTOR) >= max(FEWEST, PER_FEATURE * d):
+        sizes.insert(0, n)
+    return sizes
 
 
-def centred(oracle, state: box.BoxState, care: float) -> ProximalState:
-    """A proximal state around the dual variables of a coordinate state."""
-    n, d = oracle.n_examples, n_weights(oracle.data.rows)
-    z, order = np.empty(n), state.active
-    scores(oracle.data.rows, state.v, z, order[:0])
+def proximal_state(oracle, begun: box.BoxState, care: float) -> ProximalState:
+    """The arrays of a state, around those of a coordinate state."""
+    n, d = oracle.n_examples, begun.v.size
     sigma = max(oracle.total_cost / n, 1e-12)
     return ProximalState(
-        state.beta,
-        z,
+        begun.beta,
         np.empty(n),
-        state.v.copy(),
-        state.v.copy(),
-        state.linear.copy(),
+        np.empty(n),
+        begun.v.copy(),
+        begun.v.copy(),
+        begun.linear.copy(),
+        begun.v.copy(),
+        begun.linear.copy(),
         np.zeros((d, d)),
         np.array([sigma]),
-        order,
+        begun.active,
         np.array([n]),
+        np.zeros(n, np.bool_),
         np.array([0]),
         np.array([sigma, care]),
     )
+
+
+def wake(data, cost, state: ProximalState) -> None:
+    """Look at the sleepers again; those who may be needed soon get up.
+
+    If one of them is needed already, they slept too long: sigma, which has grown for the problem
+    without them, is set back, and more care is taken from now on.
+    """
+    if state.awake[0] == state.order.size:
+        return
+    scores(data.rows, state.w, state.slide, state.order[state.awake[0] :])
+    late = rouse(data, cost, state, float(state.calm[1]))
+    state.awake[0] = arrange(state.order, state.asleep)
+    if late:
+        state.sigma[0] = state.calm[0]
+        state.calm[1] = max(1.0, 2.0 * state.calm[1])
 
 
 def newton_direction(hessian: np.ndarray, residual: np.ndarray) -> np.ndarray:
@@ -212,7 +312,8 @@ def newton_direction(hessian: np.ndarray, residual: np.ndarray) -> np.ndarray:
 
 def line_search(data, cost, state, sigma, residual, direction, order) -> float:
     """A step at which the slope has fallen to a tenth, by secants in a bracket."""
-    across, along = float(state.w @ direction), float(direction @ direction)
+    across = float((state.w - state.centre) @ direction)
+    along = float(direction @ direction)
 
     def slope(t: float) -> float:
         pull = pulled(data, cost, state.beta, sigma, state.z, state.slide, t, order)
@@ -237,107 +338,3 @@ def line_search(data, cost, state, sigma, residual, direction, order) -> float:
         else:
             low, low_slope = t, t_slope
     return t
-
-
-@kernel
-def scores(rows, w, z, order):
-    """z_i = <x_i, w>."""
-    values, indices, indptr, _, bias = rows
-    for t in range(np.uint64(order.size if order.size else z.size)):
-        i = np.uint64(order[t]) if order.size else t
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-        z[i] = dot(values, indices, start, end, bias, w)
-
-
-@kernel
-def advance(z, slide, step, order):
-    """z += step * slide, without a temporary as long as the data."""
-    for t in range(np.uint64(order.size if order.size else z.size)):
-        i = np.uint64(order[t]) if order.size else t
-        z[i] += step * slide[i]
-
-
-@kernel
-def doze(data, state, step, care):
-    """Put to sleep who has beta = 0 and is far from needing another; the number left awake.
-
-    Far: `care` times the distance that the last step moved it.
-    """
-    targets, order = data.target, state.order
-    front, back = np.uint64(0), np.uint64(order.size)
-    for i in range(np.uint64(order.size)):
-        target = targets[i]
-        r = target - state.z[i] if not np.signbit(target) else state.z[i] - target
-        if data.two_sided or state.beta[i] != 0.0 or -r < care * abs(step * state.slide[i]):
-            order[front] = i
-            front += ONE
-        else:
-            back -= ONE
-            order[back] = i
-    return np.int64(front)
-
-
-@inlined
-def add_outer(values, indices, start, end, bias, sigma, d, hessian):
-    """Lower triangle of the flat (d, d) hessian += sigma x x'; columns increase along a row."""
-    for k in range(start, end):
-        row = np.uint64(indices[k]) if indices.size else k - start
-        x = sigma * values[k]
-        for m in range(start, k + np.uint64(1)):
-            column = np.uint64(indices[m]) if indices.size else m - start
-            hessian[d * row + column] += x * values[m]
-        if bias != 0.0:
-            hessian[d * (d - np.uint64(1)) + row] += x * bias
-    if bias != 0.0:
-        hessian[d * d - np.uint64(1)] += sigma * bias * bias
-
-
-@kernel
-def respond(data, cost, beta, sigma, z, u, hessian, order):
-    """b(w) on the fly: fills u and the lower triangle of H; (l(b), sum of C_i * hinge_i)."""
-    values, indices, indptr, _, bias = data.rows
-    targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
-    linear, hinge = 0.0, 0.0
-    u[:] = 0.0
-    hessian[:] = 0.0
-    flat, d = hessian.reshape(-1), np.uint64(u.size)
-    for t in range(np.uint64(order.size if order.size else z.size)):
-        i = np.uint64(order[t]) if order.size else t
-        target = targets[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
-        r = target - z[i]
-        hinge += max(high * (r - epsilon), low * (r + epsilon), 0.0)
-        b = soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high)
-        if b != 0.0:
-            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-            linear += target * b - epsilon * abs(b)
-            axpy(values, indices, start, end, bias, b, u)
-        if low < b < high and (b != 0.0 or epsilon == 0.0):
-            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-            add_outer(values, indices, start, end, bias, sigma, d, flat)
-    return linear, hinge
-
-
-@kernel
-def pulled(data, cost, beta, sigma, z, slide, length, order):
-    """sum_i b_i(w + t direction) slide_i."""
-    targets, epsilon, two_sided = data.target, data.epsilon, data.two_sided
-    total = 0.0
-    for t in range(np.uint64(order.size if order.size else z.size)):
-        i = np.uint64(order[t]) if order.size else t
-        target = targets[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], two_sided)
-        r = target - z[i] - length * slide[i]
-        total += soft_clip(beta[i] + sigma * r, sigma * epsilon, low, high) * slide[i]
-    return total
-
-
-@kernel
-def recentre(data, cost, beta, sigma, z, order):
-    """beta <- b(w)."""
-    for t in range(np.uint64(order.size if order.size else z.size)):
-        i = np.uint64(order[t]) if order.size else t
-        target = data.target[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
-        r = target - z[i]
-        beta[i] = soft_clip(beta[i] + sigma * r, sigma * data.epsilon, low, high)
