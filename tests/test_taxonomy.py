@@ -139,6 +139,25 @@ def test_start_from_the_dual_variables_of_another_C():
     assert again.certificate.primal == pytest.approx(best.objective, rel=1e-6)
 
 
+def test_many_classes_of_few_rows_with_a_large_C():
+    """Extrapolation makes the difference: plain ascent takes more than twice as many passes."""
+    rng = np.random.default_rng(0)
+    n_classes, n, d = 40, 160, 30
+    y = np.arange(n) % n_classes
+    X = (rng.standard_normal((n_classes, d))[y] + 1.5 * rng.standard_normal((n, d))) / np.sqrt(d)
+    paths = [[k // 8, 5 + k // 4, 15 + k] for k in range(n_classes)]
+    problem = SharedClasses(d, 1.0 - np.eye(n_classes), paths)
+    oracle, stop = make_oracle(problem, X, y, 100.0), Gap(1e-2) | Passes(100)
+    result = run(DualCoordinate(), oracle, Geometry(problem.n_features), rng, stop)
+    assert result.stopped_by == "gap"
+    hinges = [
+        max(problem.loss(y[i], k) + scores[k] - scores[y[i]] for k in range(n_classes))
+        for i, scores in enumerate(X @ result.w.reshape(problem.shape) @ problem.above.T)
+    ]
+    value = 0.5 * result.w @ result.w + 100.0 * sum(hinges)
+    assert result.certificate.primal == pytest.approx(value, rel=1e-9)
+
+
 def test_equal_to_multiclass_with_a_label_kernel():
     """The class weights have a Gaussian prior whose covariance is the label kernel."""
     X, y, weights, cost = data(K=3)

@@ -15,10 +15,14 @@ An epoch is: some passes of exact block steps over the active examples in random
 followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all examples, which
 computes the true objective at `mean` (some ten times closer to the optimum than the last weights)
 and the next active set.
+
+Where classes share the nodes of a tree (`nodes.py`), weights belong to nodes: L is their number,
+and the score of a class is the sum over its path. Only the block step is another one then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +36,10 @@ ONE = np.uint64(1)
 
 FIRST_PASSES = 3  # over all examples, before the first survey
 FEWEST, MOST, WORK = 5, 40, 4.0  # passes between surveys: WORK * n / m within these
-SHARE = 2.0  # extrapolate once SHARE * m <= n, or the path takes no more memory than the rows
+SHARE = 2.0  # extrapolate once SHARE * m <= n, or the path takes no more memory than the rows ...
+LITTLE = 2**24  # ... or than so many bytes
+
+NO_PATHS = np.zeros(0, np.int64)
 
 
 class ClassData(NamedTuple):
@@ -46,6 +53,14 @@ class ClassData(NamedTuple):
     label: np.ndarray
     loss: np.ndarray  # (K, K)
     cost: np.ndarray  # (n,) C_i
+    start: np.ndarray = NO_PATHS  # (K + 1,) path[start[k] : start[k + 1]] are the nodes of class k
+    path: np.ndarray = NO_PATHS  # empty: every class is a node of its own
+    size: np.ndarray = np.zeros(0)  # (N,) s of each node
+
+    @property
+    def n_outputs(self) -> int:
+        """Nodes, or classes where these share nothing."""
+        return self.size.size or self.loss.shape[0]
 
 
 class ClassState(NamedTuple):
@@ -59,27 +74,31 @@ class ClassState(NamedTuple):
 
     @property
     def v(self) -> np.ndarray:
-        return unpadded(self.weights, self.a.shape[1])
+        return unpadded(self.weights, self.data.n_outputs)
 
     @property
     def w(self) -> np.ndarray:
-        return unpadded(self.mean, self.a.shape[1])
+        return unpadded(self.mean, self.data.n_outputs)
 
     @property
     def beta(self) -> np.ndarray:
         return self.a
 
 
-def unpadded(weights: np.ndarray, n_classes: int) -> np.ndarray:
+def unpadded(weights: np.ndarray, n_outputs: int) -> np.ndarray:
     """Weights (d * L,) as flat (d * K,)."""
-    return weights.reshape(-1, padded(n_classes))[:, :n_classes].ravel()
+    return weights.reshape(-1, padded(n_outputs))[:, :n_outputs].ravel()
 
 
 def init(oracle, start: Start | None = None) -> ClassState:
     """All mass on the truths, or the dual variables of an earlier fit."""
-    data = class_data(oracle)
-    n, K = oracle.n_examples, data.loss.shape[0]
-    size = (data.n_columns + (1 if data.bias else 0)) * padded(K)
+    return first_state(class_data(oracle), start)
+
+
+def first_state(data: ClassData, start: Start | None) -> ClassState:
+    """The state at all mass on the truths, or at given dual variables."""
+    n, K = data.label.size, data.loss.shape[0]
+    size = (data.n_columns + (1 if data.bias else 0)) * padded(data.n_outputs)
     state = ClassState(
         data,
         np.zeros((n, K)),
@@ -107,6 +126,11 @@ def class_data(oracle) -> ClassData:
 
 def epoch(solver, oracle, state: ClassState, rng):
     """Passes over the active examples, then a survey."""
+    return epoch_of(block_pass, solver, oracle, state, rng)
+
+
+def epoch_of(ascend: Callable, solver, oracle, state: ClassState, rng):
+    """An epoch with the given pass of block steps."""
     from .extrapolation import extrapolate, new_path
 
     n, data = oracle.n_examples, state.data
@@ -118,7 +142,7 @@ def epoch(solver, oracle, state: ClassState, rng):
     state.mean[:] = 0.0
     for t in range(passes):
         order = rng.permutation(active) if solver.order == "random" else active
-        block_pass(data, state.a, state.weights, state.norm, order)
+        ascend(data, state.a, state.weights, state.norm, order)
         oracle.tally.calls += active.size
         state.mean[:] += (state.weights - state.mean) / (t + 1)
         if path is not None:
@@ -139,7 +163,7 @@ def extrapolates(state: ClassState, active: np.ndarray) -> bool:
     """Whether there is memory for the path: three blocks of dual variables per active example."""
     n, K = state.a.shape
     rows = state.data.values.nbytes + state.data.indices.nbytes
-    return SHARE * active.size <= n or 3 * active.size * K * state.a.itemsize <= rows
+    return SHARE * active.size <= n or 24 * active.size * K <= max(rows, LITTLE)
 
 
 @kernel
@@ -179,6 +203,49 @@ def add_row(values, indices, lo, hi, bias, w, width, step):
         last = w[np.uint64(w.size) - width :]
         for k in range(width):
             last[k] += bias * step[k]
+
+
+@kernel
+def class_scores(data, i, w, nodes, out):
+    """out[k] = score of class k for example i; `nodes` (L,) is work space."""
+    width = np.uint64(nodes.size)
+    lo, hi = data.indptr[i], data.indptr[i + ONE]
+    if data.start.size == 0:
+        scores_of(data.values, data.indices, lo, hi, data.bias, w, width, out)
+        return
+    scores_of(data.values, data.indices, lo, hi, data.bias, w, width, nodes)
+    for v in range(np.uint64(data.size.size)):
+        nodes[v] *= data.size[v]
+    for k in range(data.start.size - 1):
+        total = 0.0
+        for t in range(data.start[k], data.start[k + 1]):
+            total += nodes[data.path[t]]
+        out[k] = total
+
+
+@kernel
+def add_share(data, i, step, nodes, w):
+    """w += x_i for each class k step[k] times, at all its nodes; `nodes` (L,) is work space."""
+    width = np.uint64(nodes.size)
+    lo, hi = data.indptr[i], data.indptr[i + ONE]
+    if data.start.size == 0:
+        add_row(data.values, data.indices, lo, hi, data.bias, w, width, step)
+        return
+    nodes[:] = 0.0
+    for k in range(data.start.size - 1):
+        if step[k] != 0.0:
+            for t in range(data.start[k], data.start[k + 1]):
+                nodes[data.path[t]] += step[k]
+    for v in range(np.uint64(data.size.size)):
+        nodes[v] *= data.size[v]
+    add_row(data.values, data.indices, lo, hi, data.bias, w, width, nodes)
+
+
+@kernel
+def nodes_of(data, w):
+    """Work space (L,) for the two functions above."""
+    rows = np.uint64(data.n_columns) + (ONE if data.bias != 0.0 else np.uint64(0))
+    return np.zeros(np.uint64(w.size) // rows)
 
 
 @kernel
@@ -274,7 +341,7 @@ def add_examples(data, a, examples, weights):
     """Add the shares of some examples (empty: of all) to the weights; returns their l(a)."""
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
-    step = np.zeros(width)
+    step, nodes = np.zeros(width), nodes_of(data, weights)
     linear = 0.0
     for t in range(np.uint64(examples.size if examples.size else a.shape[0])):
         i = np.uint64(examples[t]) if examples.size else t
@@ -285,8 +352,7 @@ def add_examples(data, a, examples, weights):
             step[k] = -a[i, k]
             linear += data.loss[y, k] * a[i, k]
         step[y] += data.cost[i]
-        lo, hi = data.indptr[i], data.indptr[i + ONE]
-        add_row(data.values, data.indices, lo, hi, data.bias, weights, width, step)
+        add_share(data, i, step, nodes, weights)
     return linear
 
 
@@ -298,11 +364,10 @@ def survey(data, a, norm, weights, awake):
     """
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
-    h = np.zeros(width)
+    h, nodes = np.zeros(width), nodes_of(data, weights)
     hinge, m = 0.0, np.uint64(0)
     for i in range(np.uint64(a.shape[0])):
-        lo, hi = data.indptr[i], data.indptr[i + ONE]
-        scores_of(data.values, data.indices, lo, hi, data.bias, weights, width, h)
+        class_scores(data, i, weights, nodes, h)
         y = np.uint64(data.label[i])
         top = h[y]
         inside, held = top, np.uint64(0)

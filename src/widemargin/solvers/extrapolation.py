@@ -18,7 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..simd import aligned
-from .classes import add_row, threshold
+from .classes import add_share, nodes_of, threshold
 
 
 class Path(NamedTuple):
@@ -173,6 +173,7 @@ def step_path(data, a, active, path, tau):
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
     line, step, near = np.zeros(width), np.zeros(width), np.zeros(width)
+    nodes = nodes_of(data, path.w)
     young = path.young[0]
     change = 0.0
     for r in range(active.size):
@@ -190,8 +191,7 @@ def step_path(data, a, active, path, tau):
                 new = max(0.0, line[k] - theta)
                 step[k] = line[k] - new
                 line[k] = new
-            lo, hi = data.indptr[i], data.indptr[i + np.uint64(1)]
-            add_row(data.values, data.indices, lo, hi, data.bias, path.w, width, step)
+            add_share(data, i, step, nodes, path.w)
         y = data.label[i]
         for k in range(K):
             change += data.loss[y, k] * (line[k] - a[i, k])

@@ -19,7 +19,6 @@ import numpy as np
 
 from ..compile import kernel
 from ..layouts import box_of
-from .nodes import add_to_nodes, node_scores
 from .protocol import Bound, Start
 
 
@@ -65,6 +64,40 @@ def epoch(solver, oracle, state: SeparateState, rng):
 
 
 @kernel
+def add_to_labels(rows, i, step, w):
+    """w_l += step[l] x_i."""
+    L = np.uint64(step.size)
+    begin, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])
+    for t in range(begin, end):
+        j = np.uint64(rows.indices[t]) if rows.indices.size else t - begin
+        x = rows.values[t]
+        for label in range(L):
+            w[j * L + label] += x * step[label]
+    if rows.bias != 0.0:
+        for label in range(L):
+            w[np.uint64(rows.n_columns) * L + label] += rows.bias * step[label]
+
+
+@kernel
+def label_scores(rows, i, w, scores):
+    """scores[l] = <x_i, w_l>; returns |x_i|^2."""
+    L = np.uint64(scores.size)
+    begin, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])
+    scores[:] = 0.0
+    square = rows.bias * rows.bias
+    for t in range(begin, end):
+        j = np.uint64(rows.indices[t]) if rows.indices.size else t - begin
+        x = np.float64(rows.values[t])
+        square += x * x
+        for label in range(L):
+            scores[label] += x * w[j * L + label]
+    if rows.bias != 0.0:
+        for label in range(L):
+            scores[label] += rows.bias * w[np.uint64(rows.n_columns) * L + label]
+    return square
+
+
+@kernel
 def restart(data, state):
     """Clip beta to the boxes; recompute w. Returns the linear term."""
     n, L = data.target.shape
@@ -75,7 +108,7 @@ def restart(data, state):
             low, high = box_of(data.target[i, label], state.cost[i], False)
             state.beta[i, label] = min(max(state.beta[i, label], low), high)
             linear += data.target[i, label] * state.beta[i, label]
-        add_to_nodes(data.rows, i, state.beta[i], state.v)
+        add_to_labels(data.rows, i, state.beta[i], state.v)
     return linear
 
 
@@ -86,7 +119,7 @@ def separate_pass(data, state, order):
     scores, step = np.empty(L), np.empty(L)
     for t in range(order.size):
         i = np.uint64(order[t])
-        square = node_scores(data.rows, i, state.v, scores)
+        square = label_scores(data.rows, i, state.v, scores)
         hinge, moved = 0.0, False
         for label in range(L):
             target, b = data.target[i, label], state.beta[i, label]
@@ -104,7 +137,7 @@ def separate_pass(data, state, order):
         if moved:
             state.still[i] = 0
             state.rest[i] = 0
-            add_to_nodes(data.rows, i, step, state.v)
+            add_to_labels(data.rows, i, step, state.v)
         else:
             state.still[i] += 1
             state.rest[i] = min(8, 2 ** min(state.still[i], 3)) if state.still[i] > 1 else 0
