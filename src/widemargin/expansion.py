@@ -98,12 +98,15 @@ class Support:
             self._rows[slot] = csr.indices[part].copy(), csr.data[part].copy()
 
     def _grow(self, n_slots: int) -> None:
-        """Room for so many slots; capacity grows by half, so that copies stay rare."""
+        """Room for so many slots; capacity grows by an eighth, since rows are many bytes."""
         if n_slots > self._squares.size:
-            capacity = max(n_slots, 64, 3 * self._squares.size // 2)
+            capacity = max(n_slots, 64, 9 * self._squares.size // 8)
             self._squares = resized(self._squares, capacity)
             if self.dense:
-                self._matrix = resized(self._matrix, capacity)
+                try:  # large blocks of memory are moved by the system, not copied
+                    self._matrix.resize((capacity, self.n_columns))
+                except ValueError:  # somebody looks at them
+                    self._matrix = resized(self._matrix, capacity)
         if not self.dense:
             nothing = np.zeros(0, np.int32), np.zeros(0, self.dtype)
             self._rows.extend([nothing] * (n_slots - len(self._rows)))
@@ -138,6 +141,16 @@ class Support:
             matrix = sp.csr_matrix(parts, shape=(n_slots, self.n_columns))
         self.store(np.arange(n_slots), Patterns(matrix, arrays["squares"]))
         self.n_evaluations = n_evaluations
+
+    def part(self, slots: np.ndarray) -> Support:
+        """A support of the patterns in some slots, in their order; a copy."""
+        found = Support(self.kernel, self.n_columns, self.dtype, self.dense)
+        some = self.patterns[slots]
+        if self.dense:
+            found._matrix, found._squares, found.n_slots = some.matrix, some.squares, len(some)
+        else:
+            found.store(np.arange(len(some)), some)
+        return found
 
     @property
     def n_bytes(self) -> int:
@@ -218,10 +231,8 @@ class Machine(NamedTuple):
 
     def compacted(self) -> Machine:
         """A copy without free slots."""
-        used, old = self.used, self.support
-        support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
-        support.store(np.arange(used.size), old.patterns[used])
-        return Machine(support, self.coefficients[used].copy(), self.offsets.copy())
+        used = self.used
+        return Machine(self.support.part(used), self.coefficients[used], self.offsets.copy())
 
 
 # ------------------------------------------------------------ blocks of examples

@@ -297,9 +297,9 @@ class LaRankLearner:
             settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
 
     def _grow(self, block: Block) -> Block:
-        """Room for half as many slots again."""
+        """Room for a quarter of the slots more."""
         self._serve()  # the list of those who wait may become shorter
-        capacity = 3 * self.gram.capacity // 2
+        capacity = 5 * self.gram.capacity // 4
         self.gram.grow(capacity)
         larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
         for name in ("row", "purpose"):
