@@ -24,7 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..expansion import Block, Gram, Support, make_block, resized
+from ..expansion import Block, Support, make_block, resized
+from ..gram import Gram
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (
@@ -297,9 +298,9 @@ class LaRankLearner:
             settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
 
     def _grow(self, block: Block) -> Block:
-        """Room for a quarter of the slots more."""
+        """Room for half as many slots again."""
         self._serve()  # the list of those who wait may become shorter
-        capacity = 5 * self.gram.capacity // 4
+        capacity = 3 * self.gram.capacity // 2
         self.gram.grow(capacity)
         larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
         for name in ("row", "purpose"):
