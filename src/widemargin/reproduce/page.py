@@ -81,8 +81,8 @@ def lead_of(stories: Sequence[Told], quick: bool) -> list[str]:
     """What to know before reading."""
     lines = [
         "Experiments of five papers with this library, each claim beside what was measured here. "
-        "Made by `widemargin reproduce`; sets of data that are not to be had are replaced, and it "
-        "is said so."
+        "Made by the command widemargin reproduce. Sets of data that are not to be had are "
+        "replaced, and it is said so."
     ]
     if quick:
         lines.append(QUICK)

@@ -148,7 +148,7 @@ def economy(solver: str, way: str, n: int) -> dict[str, Any]:
 
 
 def caching_units(plan: Plan, _: Results) -> list[Unit]:
-    n = 15 if plan.quick else 100
+    n = 10 if plan.quick else 100
     return [
         Unit(economy, {"solver": solver, "way": way, "n": n})
         for solver in SOLVERS
