@@ -1,5 +1,5 @@
-"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
+"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes]
+[parsing] [ranking] [sequences] [sequence_files] [rivals] [latent] [threads] [labels]
 [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
 [functional_descent]
 
@@ -60,12 +60,10 @@ def main() -> int:
         "startup": costs.startup,
         "memory": costs.memory,
         "passes": lambda: costs.pass_time(min(args.repeats, 3)),
-        "economy": costs.economy,
         "parsing": lambda: parsing.run(args.repeats),
         "ranking": ranking.run,
         "sequences": lambda: sequences.run(args.repeats),
         "sequence_files": lambda: sequence_files.run(args.repeats),
-        "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
         "latent": latent.latent,
         "threads": latent.threads,
