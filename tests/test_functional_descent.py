@@ -13,6 +13,7 @@ from widemargin.expansion import Machine, Support
 from widemargin.kernels import RBF, Linear, Precomputed
 from widemargin.solvers import FunctionalDescent
 from widemargin.solvers import functional_descent as module
+from widemargin.solvers.damping import REACHES
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.working_set import WorkingSet
 
@@ -330,8 +331,8 @@ def test_tracks_descend_as_if_alone(classes, kernel):
     solver, k = FunctionalDescent(sample=16, tolerance=1e-9), 16
     learner = make(solver, X, classes, kernel, n=160)
     own = kernel.diagonal(learner.support.patterns_of(X[:k])).mean() * (1 if classes == 2 else 2)
-    alone, losses = [], np.zeros(len(module.REACHES))
-    for reach in module.REACHES:
+    alone, losses = [], np.zeros(len(REACHES))
+    for reach in REACHES:
         schedule = lambda t, k, n, reach=reach: own * np.sqrt(t) / (reach * k)  # noqa: E731
         one = FunctionalDescent(sample=16, schedule=schedule, tolerance=1e-9)
         alone.append(make(one, X, classes, kernel, n=160))
@@ -359,6 +360,31 @@ def test_tracks_descend_as_if_alone(classes, kernel):
     alone[best].absorb(part_of(X, Y), 0)
     np.testing.assert_allclose(by_row(learner, 160), by_row(alone[best], 160), atol=1e-3)
     assert learner.numbers()["damping"] == pytest.approx(alone[best].numbers()["damping"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_radius_bounds_the_step(classes):
+    """Eq. 3.5: the step of some damping, on the ball or with as little hinge as there is."""
+    X, Y = examples(40, classes, seed=3)
+    for radius in (0.05, 1.0, lambda t, k, n: 30.0 / t):
+        solver = FunctionalDescent(sample=20, radius=radius, average=None, tolerance=1e-5)
+        learner = make(solver, X, classes, n=40)
+        learner.absorb(part_of(X, Y, slice(0, 20)), 0)
+        numbers = learner.numbers()
+        most = (30.0 if callable(radius) else radius) ** 2
+        assert numbers["square_step"] <= most
+        if callable(radius):  # a longer step would not lower the hinge any further
+            assert 0.5 * numbers["damping"] * (most - numbers["square_step"]) <= 1e-5
+            continue
+        assert numbers["square_step"] == pytest.approx(most, rel=5e-3)
+        fixed = FunctionalDescent(sample=20, scale=20 * numbers["damping"], **EXACT)
+        again = make(fixed, X, classes, n=40)
+        again.absorb(part_of(X, Y, slice(0, 20)), 0)
+        assert again.numbers()["square_step"] == pytest.approx(numbers["square_step"], rel=0.02)
+    with pytest.raises(ValueError, match="instead of a damping"):
+        FunctionalDescent(radius=1.0, schedule="linear")
+    with pytest.raises(ValueError, match="radius must be positive"):
+        FunctionalDescent(radius=0.0)
 
 
 def test_noise_decides_on_the_track():

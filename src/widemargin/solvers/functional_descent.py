@@ -29,12 +29,13 @@ w_t = (eta + 1) / (t + eta), which gives iterate t a weight of about t^eta.
 How much damping is right depends on the noise of the data: nearly clean data wants steps a hundred
 times as long as noisy data. The schedule "auto" lets some **tracks** descend side by side,
 
-    damping_t = q sqrt(t) / (r k),    r in REACHES,    q = mean k(x, x), twice that for classes
+    damping_t = q sqrt(t) / (r k),    r in REACHES,    q = mean |delta|^2 / mean loss
 
-each with an f and a mean of its own, over the same samples and the same kernel values. Each sample
-is new to all of them when it comes, so the losses of the means' predictions before they learn from
-it, weighted by t, compare them honestly. The best one predicts. At the end of the first pass it
-stays alone, and with it only the patterns that it needs: samples of later passes are not new.
+(`damping.py`; |delta|^2 is k(x, x), twice that for classes), each with an f and a mean of its own,
+over the same samples and the same kernel values. Each sample is new to all of them when it comes,
+so the losses of the means' predictions before they learn from it, weighted by t, compare them
+honestly. The best one predicts. At the end of the first pass it stays alone, and with it only the
+patterns that it needs: samples of later passes are not new.
 
 The local problems are solved in `functional_descent_loops.py`.
 """
@@ -42,7 +43,6 @@ The local problems are solved in `functional_descent_loops.py`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -51,22 +51,23 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..expansion import Support, resized
 from ..kernels import Patterns
+from .damping import (
+    check_steps,
+    dampings,
+    mean_share,
+    n_tracks,
+    radius_at,
+    sample_size,
+    step_within,
+)
 from .functional_descent_loops import solve_boxes, solve_simplices
 from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
 from .learner import Progressive
 from .working_set import RULES, WorkingSet
 
-#: Share of the data that is a sample, and the size of a sample where the data has no known end.
-SHARE, STREAMED = 0.01, 100
 #: Steps of one local problem at most, for each example of the sample.
 MOST_STEPS = 1000
-#: r of the tracks of "auto": the bound of a dual variable at t = 1, in units of 1/q.
-REACHES = (3.0, 30.0, 300.0)
-SCHEDULES = ("auto", "constant", "linear", "power", "geometric")
 RESIDUALS = ("free", "clamped")
-
-#: damping(t, k, N) of step t = 1, 2, ...
-Schedule = Callable[[int, int, int], float]
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,9 @@ class FunctionalDescent:
         c.
     rate : float
         a.
+    radius : float or callable, optional
+        Instead of a damping, how long step t may be: |u_t| <= radius, a number or a function of t,
+        k, N (`damping.py`).
     residuals : "free" or "clamped"
         See the head of this file.
     ceiling : float
@@ -100,7 +104,7 @@ class FunctionalDescent:
     average : float, optional
         eta of the mean that predicts; None predicts with the last iterate.
     tolerance : float
-        Gap of a local problem, in units of the mean hinge.
+        Gap of a local problem, in units of the mean hinge at f = 0.
 
     Examples
     --------
@@ -122,6 +126,7 @@ class FunctionalDescent:
     schedule: Any = "auto"
     scale: float = 1.0
     rate: float = 2.0
+    radius: Any = None
     residuals: str = "free"
     ceiling: float = np.inf
     average: float | None = 3.0
@@ -134,9 +139,8 @@ class FunctionalDescent:
     )
 
     def __post_init__(self):
+        check_steps(self.schedule, self.radius, self.scale)
         known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS, "working_set": RULES}
-        if not callable(self.schedule):
-            known["schedule"] = SCHEDULES
         for name, words in known.items():
             if getattr(self, name) not in words:
                 among = ", ".join(map(repr, words))
@@ -159,17 +163,7 @@ class FunctionalDescent:
 
     def dampings(self, t: int, k: int, n: int, own: float = 1.0) -> list[float]:
         """damping_t of each track, step t = 1, 2, ..., samples of k out of n, own = q."""
-        if callable(self.schedule):
-            found = float(self.schedule(t, k, n))
-            if not 0 < found < np.inf:
-                raise ValueError(f"schedule gave {found} at step {t}; a positive number is needed.")
-            return [found]
-        if self.schedule == "auto":
-            return [self.scale * own * np.sqrt(t) / (reach * k) for reach in REACHES]
-        if self.schedule == "linear":
-            return [self.scale * t / n]
-        factor = {"constant": 1.0, "power": float(t) ** self.rate, "geometric": self.rate**t}
-        return [self.scale * factor[self.schedule] / k]
+        return dampings(self.schedule, self.scale, self.rate, t, k, n, own)
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -201,12 +195,10 @@ class FunctionalDescentLearner:
         self.progressive = Progressive()
         self.cost = checked_cost(task.cost, max(2, task.n_outputs))
         n = task.n_examples
-        fitting = STREAMED if n is None else max(1, int(np.ceil(SHARE * n)))
-        self.k = fitting if solver.sample is None else int(solver.sample)
-        self.n = max(n, self.k) if n is not None else round(self.k / SHARE)
-        self.tracks = np.arange(len(REACHES) if solver.schedule == "auto" else 1)
+        self.k, self.n = sample_size(solver.sample, n)
+        self.tracks = np.arange(n_tracks(solver.schedule, solver.radius))
         self.losses = np.zeros(self.tracks.size)  # of the means, weighted
-        self.own = np.zeros(1)  # q
+        self.own = np.zeros(2)  # q, and the mean hinge at f = 0
         self.A = np.zeros((0, self.tracks.size, task.n_outputs))  # of f
         self.M = np.zeros((0, self.tracks.size, task.n_outputs))  # of the mean
         self.example = np.zeros(0, np.int64)  # the row of each pattern
@@ -247,13 +239,16 @@ class FunctionalDescentLearner:
         """One step of Algorithm 1, of each track."""
         Y, omega, rows, new = targets
         self.counts[0] += 1
-        t, n = self.n_steps, len(patterns)
+        n = len(patterns)
         K = self.support.among(patterns)
         if not self.own[0]:
-            self.own[0] = (float(np.trace(K)) / n or 1.0) * (1 if self.is_binary else 2)
+            square = float(np.trace(K)) / n * (1 if self.is_binary else 2)
+            losses = np.abs(Y) if self.is_binary else self.cost[Y.astype(np.int64)].max(axis=1)
+            self.own[1] = losses.mean() or 1.0
+            self.own[0] = square / self.own[1] or 1.0
         scores, means = self._scores(patterns)
         self._test(means, Y, np.flatnonzero(new))
-        dampings = self.solver.dampings(t, self.k, self.n, float(self.own[0]))
+        tolerance = self.solver.tolerance * float(self.own[1])
         steps, best = np.zeros((n, *self.A.shape[1:])), self.best
         for track, number in enumerate(self.tracks):
             # 1. residual margins
@@ -262,19 +257,30 @@ class FunctionalDescentLearner:
             if self.solver.residuals == "clamped":
                 residuals = np.clip(residuals, 0.0, self.solver.ceiling)
             # 2. the local problem
-            damping = float(dampings[number])
-            U = omega / (self.k * damping)
-            found = self._solve(K, residuals, Y, U, self.solver.tolerance / damping)
+            bound = np.maximum(residuals if self.is_binary else residuals.max(axis=1), 0.0)
+            bound = omega * bound / self.k
+            damping, found = self._step(K, residuals, Y, omega, int(number), bound.sum(), tolerance)
             steps[:, track] = found.coefficients
             self.counts[2] += found.steps + n
             if track == best:
                 self.working.judge(hinges)
-                bound = np.maximum(residuals if self.is_binary else residuals.max(axis=1), 0.0)
                 self.last[:2] = float(omega @ hinges) / self.k, np.count_nonzero(hinges) / n
-                self.last[2:4] = found.square, float(U @ bound)
+                self.last[2:4] = found.square, float(bound.sum()) / damping
                 self.last[4:] = damping, found.gap * damping
         # 3. f and its mean
         self._add(patterns, rows.astype(np.int64), steps)
+
+    def _step(self, K, residuals, Y, omega, track: int, hinge: float, tolerance: float):
+        """(damping, what was found) of a track's step; `hinge` as Theorem 3 has it."""
+        t, k, n = self.n_steps, self.k, self.n
+
+        def solve(damping: float) -> Local:
+            return self._solve(K, residuals, Y, omega / (k * damping), tolerance / damping)
+
+        if self.solver.radius is not None:
+            return step_within(solve, radius_at(self.solver.radius, t, k, n), hinge, tolerance)
+        damping = float(self.solver.dampings(t, k, n, float(self.own[0]))[track])
+        return damping, solve(damping)
 
     def _scores(self, patterns: Patterns) -> tuple[np.ndarray, np.ndarray]:
         """f_t and the means of a sample, (n, tracks, outputs): one block of kernel values."""
@@ -342,8 +348,7 @@ class FunctionalDescentLearner:
         self.example[slots[new]] = rows[used[new]]
         self.A[slots] += b[used]
         if self.solver.average is not None:
-            n, eta = self.support.n_slots, self.solver.average
-            share = (eta + 1.0) / (self.n_steps + eta)
+            n, share = self.support.n_slots, mean_share(self.n_steps, self.solver.average)
             self.M[:n] += share * (self.A[:n] - self.M[:n])
 
     def _make_room(self, n_slots: int) -> None:
