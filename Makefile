@@ -8,13 +8,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv demo test check bench clean
+.PHONY: help venv demo test check bench reproduce clean
 
 help:
 	@echo "make demo    learn on a small task and write pictures to demo-output/"
 	@echo "make test    all tests and the examples in the docstrings"
 	@echo "make check   style, types, import contract"
 	@echo "make bench   numbers against other libraries"
+	@echo "make reproduce   the papers' experiments as a page in reproduce-output/ (about an hour)"
 	@echo "make venv    $(VENV) with everything for development"
 	@echo "make clean   remove $(VENV), caches and outputs"
 
@@ -35,6 +36,9 @@ check: $(VENV)/.with-check
 bench: $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks
 
+reproduce: $(VENV)/.with-plot
+	$(BIN)/python -m widemargin reproduce --output reproduce-output
+
 # One stamp for each extra; a change of pyproject.toml installs again.
 $(VENV)/.with-%: pyproject.toml | $(VENV)/.created
 	@echo "installing widemargin[$*] into $(VENV)"
@@ -50,6 +54,6 @@ $(VENV)/.created:
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) demo-output reproduce-output build dist .pytest_cache .mypy_cache .ruff_cache \
 	  .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

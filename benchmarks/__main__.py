@@ -1,5 +1,5 @@
-"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [letters] [chunking] [sequence_files] [schedules] [rivals] [latent] [threads]
+"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes]
+[parsing] [ranking] [letters] [chunking] [sequence_files] [rivals] [latent] [threads]
 [chunk_choices] [labels] [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
 [functional_descent]
 
@@ -62,14 +62,12 @@ def main() -> int:
         "startup": costs.startup,
         "memory": costs.memory,
         "passes": lambda: costs.pass_time(min(args.repeats, 3)),
-        "economy": costs.economy,
         "parsing": lambda: parsing.run(args.repeats),
         "ranking": ranking.run,
         "letters": lambda: sequences.letters(min(args.repeats, 2)),
         "chunking": lambda: chunking.run(min(args.repeats, 2)),
         "chunk_choices": chunking.choices,
         "sequence_files": lambda: sequence_files.run(args.repeats),
-        "schedules": streaming.schedules,
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),
         "latent": latent.latent,
         "threads": latent.threads,

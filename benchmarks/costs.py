@@ -1,4 +1,4 @@
-"""Start-up of compiled code, memory, time per pass, and oracle economy."""
+"""Start-up of compiled code, memory, and time per pass."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin import SVMClassifier
-from widemargin.geometry import Geometry
-from widemargin.oracle import PythonOracle
-from widemargin.run import run
-from widemargin.solvers import BlockFrankWolfe, Cached, DualCoordinate, OneSlack
-from widemargin.stopping import Gap, Passes
-from widemargin.testing import PythonChain, make_words
+from widemargin.solvers import DualCoordinate
 
 from .timing import interleaved, table
 
@@ -94,22 +89,3 @@ def pass_time(repeats: int) -> str:
         rows.append([f"{X.nnz:,}", f"{seconds:.3f}", f"{per_entry:.2f}", f"{per_entry / base:.2f}"])
     header = ["non-zeros", "s for 11 passes", "ns per non-zero", "relative"]
     return table("Time per pass is linear in the non-zeros", header, rows)
-
-
-def economy() -> str:
-    """Exact oracle calls to a gap of 1e-2 on words with a slow Python oracle."""
-    X, Y = make_words(100)
-    problem = PythonChain(128, 26)
-    rows = []
-    for plain in (OneSlack(), BlockFrankWolfe(), DualCoordinate()):
-        calls = []
-        for solver in (plain, Cached(plain)):
-            oracle = PythonOracle(problem, X, Y, 0.1)
-            stop = Gap(1e-2) | Passes(2000)
-            last = run(solver, oracle, Geometry(problem.n_features), np.random.default_rng(0), stop)
-            calls.append((last.oracle_calls, last.cache_hits))
-        (a, _), (b, hits) = calls
-        name = type(plain).__name__
-        rows.append([name, f"{a:,}", f"{b:,}", f"{hits:,}", f"**{a / b:.1f}x fewer**", "2x"])
-    header = ["solver", "exact calls", "exact calls, cached", "cached evaluations", "", "bar"]
-    return table("Oracle economy: letters-sized words, Python Viterbi, gap 1e-2", header, rows)

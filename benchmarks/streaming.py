@@ -1,4 +1,7 @@
-"""Learning from streams: schedules, the approximate bound, rivals, and memory on a large file."""
+"""Learning from streams: rivals, and memory on a large file.
+
+Schedules and the approximate bound are in `widemargin reproduce dual-streams`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -20,179 +22,14 @@ import scipy.sparse as sp
 
 from widemargin import SVMClassifier
 from widemargin.datasets import load_dataset
-from widemargin.geometry import Geometry
-from widemargin.oracle import make_oracle
-from widemargin.problems import Binary, Multiclass
-from widemargin.run import iterate, run
-from widemargin.solvers.dual_coordinate import DualCoordinate
-from widemargin.solvers.streaming import Explore, Fill, OnGap, Ratio, StreamingDual
-from widemargin.stopping import Gap
 from widemargin.streams import SvmlightStream
 
 from .generate import generate
-from .timing import interleaved, table
+from .timing import table
 
 SEED = 0
 CHUNK_ROWS = 8_192
 TOL = 1e-2
-
-
-class Examples(NamedTuple):
-    """Rows in a random order, packed for oracles."""
-
-    X: sp.csr_matrix
-    target: np.ndarray
-    problem: Any
-
-    def oracle(self, begin: int = 0, end: int | None = None):
-        return make_oracle(self.problem, self.X[begin:end], self.target[begin:end], 1.0)
-
-
-def examples(name: str, seed: int = SEED) -> Examples:
-    """A data set, its rows permuted."""
-    data = load_dataset(name)
-    X, y = sp.csr_matrix(data.X_train), np.asarray(data.y_train)
-    order = np.random.default_rng(seed).permutation(len(y))
-    labels, code = np.unique(y[order], return_inverse=True)
-    K, d = len(labels), X.shape[1]
-    if K == 2:
-        return Examples(X[order].tocsr(), 2.0 * code - 1.0, Binary(d))
-    return Examples(X[order].tocsr(), code, Multiclass(d, 1.0 - np.eye(K)))
-
-
-def head(data: Examples) -> Examples:
-    """A few of the rows."""
-    return data._replace(X=data.X[:2000], target=data.target[:2000])
-
-
-# ---------------------------------------------------------------- schedules
-
-
-SCHEDULES = ("ijcnn1", "a9a", "covtype.binary", "mnist")
-BUDGETS = (5, 15)  # dot products per example
-
-
-class Outcome(NamedTuple):
-    """A run of a schedule: a pass, or as much of it as the budget allows."""
-
-    seconds: float  # of the processor: the learner has one thread, and the machine may be shared
-    share: float  # of the examples seen
-    visits: float  # dot products per example of the data
-    primal: float  # over all data, measured
-    dual: float
-    error: float  # progressive
-
-
-def one_pass(data: Examples, schedule: Any, budget: float = np.inf, tol: float = 1e-3) -> Outcome:
-    """Drive a learner over the rows; stop where the budget of dot products is used up."""
-    n, geometry = len(data.target), Geometry(data.problem.n_features)
-    learner: Any = None
-    rows = min(CHUNK_ROWS, n // 64) if np.isfinite(budget) else CHUNK_ROWS  # a fine cut
-    begin, seen = time.process_time(), 0
-    for row in range(0, n, rows):
-        oracle = data.oracle(row, row + rows)
-        if learner is None:
-            learner = StreamingDual(schedule).learner(oracle, geometry, np.random.default_rng(SEED))
-        learner.absorb(oracle, row)
-        seen = min(n, row + rows)
-        if learner.n_visits >= budget * n:
-            break
-    else:
-        if not np.isfinite(budget):
-            learner.end_pass(tol)
-    seconds = time.process_time() - begin
-    w, visits = learner.w.copy(), learner.n_visits
-    primal = 0.5 * float(w @ w) + data.oracle().measure(w)
-    error = learner.progressive.mean
-    return Outcome(seconds, seen / n, visits / n, primal, learner.dual, error)
-
-
-def optimum(data: Examples) -> float:
-    """The batch optimum to 1e-5."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = SVMClassifier(tol=1e-5, fit_intercept=False, max_passes=None, random_state=0)
-        return model.fit(data.X, data.target).certificate_.primal
-
-
-def percent(ratio: float) -> str:
-    return f"{100 * ratio:.2f}" if abs(ratio) < 10 else f"{100 * ratio:.0f}"
-
-
-def schedules(names=SCHEDULES) -> str:
-    """Every schedule at equal numbers of examples (one pass) and at equal numbers of visits."""
-    passes, budgets = [], []
-    for name in names:
-        data = examples(name)
-        best = optimum(data)
-        for schedule in (OnGap(), Explore(), Ratio(), Fill()):
-            who = type(schedule).__name__
-            one_pass(head(data), schedule)  # compile, or load what is compiled
-            found = one_pass(data, schedule)
-            excess, deficit = found.primal / best - 1.0, 1.0 - found.dual / best
-            bar = "1" if who == "OnGap" else ""
-            row = [name, who, f"**{percent(excess)}**", bar, percent(deficit)]
-            row += [f"{found.visits:.1f}", f"{found.seconds:.2f}", percent(found.error)]
-            passes.append(row)
-            row = [name, who]
-            for budget in BUDGETS:
-                cut = found if found.visits <= budget else one_pass(data, schedule, budget)
-                row += [percent(cut.primal / best - 1.0), f"{100 * cut.share:.0f}"]
-                row.append(f"{cut.visits:.1f}")
-            budgets.append(row)
-    header = ["data", "schedule", "primal above optimum %", "bar", "dual below optimum %"]
-    header += ["visits per example", "CPU s", "progressive error %"]
-    text = table("One pass, C = 1, no bias: equal numbers of examples", header, passes)
-    header = ["data", "schedule"]
-    for budget in BUDGETS:
-        header += [f"above optimum % at {budget} visits", "of the rows %", "visits"]
-    return (
-        text + "\n" + table("Equal numbers of dot products", header, budgets) + "\n" + bounds(names)
-    )
-
-
-def bounds(names=SCHEDULES, repeats: int = 2) -> str:
-    """The upper bound after every pass against only when the approximate one promises enough."""
-    rows = []
-    for name in names:
-        data = examples(name)
-        one_pass(head(data), OnGap())
-        batch(head(data), True)
-        best = interleaved(
-            {
-                "approximate": lambda data=data: one_pass(data, OnGap()),
-                "exact": lambda data=data: one_pass(data, OnGap(exact=True)),
-                "batch": lambda data=data: batch(data, False),
-                "batch, exact": lambda data=data: batch(data, True),
-            },
-            repeats,
-        )
-        pairs = ("stream", "approximate", "exact"), ("batch", "batch", "batch, exact")
-        for kind, one, two in pairs:
-            visits = [best[who][1].visits for who in (one, two)]
-            seconds = [best[who][1].seconds for who in (one, two)]
-            row = [name, kind, *(f"{v:.1f}" for v in visits), f"**{visits[1] / visits[0]:.2f}x**"]
-            row += [*(f"{s:.2f}" for s in seconds), f"**{seconds[1] / seconds[0]:.2f}x**"]
-            rows.append(row)
-    header = ["data", "run", "visits, approximate", "visits, exact", "ratio"]
-    header += ["CPU s, approximate", "CPU s, exact", "ratio"]
-    return table("Saving of the approximate upper bound (the paper: 2x)", header, rows)
-
-
-def batch(data: Examples, exact: bool, tol: float = 1e-3) -> Outcome:
-    """Dual coordinate ascent to a gap; with `exact` the objective is measured after every pass."""
-    oracle, geometry = data.oracle(), Geometry(data.problem.n_features)
-    solver, rng = DualCoordinate(shrink=False), np.random.default_rng(SEED)
-    begin = time.process_time()
-    if not exact:
-        last = run(solver, oracle, geometry, rng, Gap(tol))
-    else:
-        for last in iterate(solver, oracle, geometry, rng, Gap(tol)):
-            if not last.exact:
-                oracle.measure(last.w)
-    seconds = time.process_time() - begin
-    visits = oracle.tally.calls / oracle.n_examples  # measurements included
-    return Outcome(seconds, 1.0, visits, last.primal, last.dual, np.nan)
 
 
 # ---------------------------------------------------------------- rivals
@@ -348,7 +185,7 @@ def rivals(repeats: int, names=RIVALS) -> str:
                 row = [name, WHO[who], f"{data.n_rows / seconds[who] / 1e3:.0f}"]
                 row.append(f"**{seconds['vw'] / seconds[who]:.2f}x**")
                 row.append(f"{processor['vw'] / processor[who]:.2f}x")
-                row += [percent(error[who]), f"{100 * (error[who] - error['vw']):+.2f}"]
+                row += [f"{100 * error[who]:.2f}", f"{100 * (error[who] - error['vw']):+.2f}"]
                 rows.append([*row, "1x, +0.2" if who == "quick" else ""])
     header = ["data", "who", "k rows/s", "ratio to VW", "of CPU time", "test error %"]
     header += ["points above VW", "bar"]

@@ -170,7 +170,7 @@ def test_live_line_rewrites_itself_on_a_terminal(capsys):
 
 
 def test_report_escapes_text(tmp_path):
-    from widemargin.cli.report import Report
+    from widemargin.pages.report import Report
 
     report = Report("a < b", "lead & more", tmp_path)
     report.text("<script>")

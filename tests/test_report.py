@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from widemargin import SVMClassifier, load
-from widemargin.cli.charts import Series, chart, round_ticks
 from widemargin.cli.main import main
-from widemargin.cli.report import Report
+from widemargin.pages.charts import Series, chart, round_ticks
+from widemargin.pages.report import Report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

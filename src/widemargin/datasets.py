@@ -25,7 +25,7 @@ from sklearn.datasets import load_svmlight_file
 
 from .replacing import replacing
 
-__all__ = ["Dataset", "dataset_names", "load_dataset"]
+__all__ = ["Dataset", "dataset_is_here", "dataset_names", "dataset_origin", "load_dataset"]
 
 FETCH_TIMEOUT_SECONDS = 60.0
 
@@ -224,10 +224,8 @@ def load_dataset(name: str, *, data_home: str | os.PathLike[str] | None = None) 
     >>> a9a.X_train.shape  # doctest: +SKIP
     (32561, 123)
     """
-    if name not in _LOADERS:
-        raise ValueError(f"unknown data set {name!r}; known are {', '.join(_LOADERS)}")
-    folder_name, loader = _LOADERS[name]
-    return loader(name, _find_folder(folder_name, data_home))
+    folder = _find_folder(_folder_name(name), data_home)
+    return _LOADERS[name][1](name, folder)
 
 
 def dataset_names() -> list[str]:
@@ -241,20 +239,67 @@ def dataset_names() -> list[str]:
     return list(_LOADERS)
 
 
+def dataset_is_here(name: str, *, data_home: str | os.PathLike[str] | None = None) -> bool:
+    """Whether `load_dataset` would find all files without fetching any.
+
+    Examples
+    --------
+    >>> dataset_is_here("mnist", data_home="nowhere") in (True, False)
+    True
+    """
+    folder_name = _folder_name(name)
+    return _folder_of(folder_name, _candidates(folder_name, data_home)) is not None
+
+
+def dataset_origin(name: str) -> str:
+    """Which files a data set consists of, and where they come from.
+
+    Examples
+    --------
+    >>> dataset_origin("a8a")
+    'a8a.gz, a8a.t.gz in the folder a8a: a8a and a8a.t of the LIBSVM data page, packed with gzip'
+    """
+    folder_name = _folder_name(name)
+    origin, checksums, _ = FOLDERS[folder_name]
+    return f"{', '.join(checksums)} in the folder {folder_name}: {origin}"
+
+
 # Finding and fetching files
+
+
+def _folder_name(name: str) -> str:
+    if name not in _LOADERS:
+        raise ValueError(f"unknown data set {name!r}; known are {', '.join(_LOADERS)}")
+    return _LOADERS[name][0]
+
+
+def _cache() -> Path:
+    return Path.home() / ".cache" / "widemargin"
+
+
+def _candidates(name: str, data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """Folders to look in."""
+    homes = [data_home, os.environ.get("WIDEMARGIN_DATA"), _cache()]
+    return [Path(home) / name for home in homes if home]
+
+
+def _folder_of(name: str, folders: list[Path]) -> Path | None:
+    """The first folder that has all files."""
+    for folder in folders:
+        if all((folder / file).is_file() for file in FOLDERS[name].sha256):
+            return folder
+    return None
 
 
 def _find_folder(name: str, data_home: str | os.PathLike[str] | None) -> Path:
     """The first folder that has all files of the data set, fetched if need be."""
     origin, checksums, urls = FOLDERS[name]
-    cache = Path.home() / ".cache" / "widemargin"
-    homes = [data_home, os.environ.get("WIDEMARGIN_DATA"), cache]
-    folders = [Path(home) / name for home in homes if home]
-    for folder in folders:
-        if all((folder / file).is_file() for file in checksums):
-            return folder
+    folders = _candidates(name, data_home)
+    found = _folder_of(name, folders)
+    if found is not None:
+        return found
 
-    target = Path(data_home or cache) / name
+    target = Path(data_home or _cache()) / name
     missing = [file for file in checksums if not (target / file).is_file()]
     if not all(file in urls for file in missing):
         raise FileNotFoundError(

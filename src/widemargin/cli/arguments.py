@@ -79,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_report,
         add_convert,
         add_demo,
+        add_reproduce,
     ):
         add(commands)
     return parser
@@ -261,3 +262,21 @@ def add_convert(commands: Any) -> None:
 def add_demo(commands: Any) -> None:
     parser = new_command(commands, "demo", "a small task from start to pictures", "convert:demo")
     parser.add_argument("--output", default="demo-output", metavar="FOLDER")
+
+
+def add_reproduce(commands: Any) -> None:
+    text = "the experiments of the papers, as one HTML page"
+    parser = new_command(commands, "reproduce", text, "reproduce:reproduce")
+    which = "experiments or papers, see --list (default: all)"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=which)
+    parser.add_argument(
+        "--list", action="store_true", help="what there is, and which data it needs"
+    )
+    small = "small parts of the data: about two minutes for everything"
+    parser.add_argument("--quick", action="store_true", help=small)
+    anew = "do not go on from stored results, make them anew"
+    parser.add_argument("--fresh", action="store_true", help=anew)
+    where = "for results and page (default: reproduce-output)"
+    parser.add_argument("-o", "--output", default="reproduce-output", metavar="FOLDER", help=where)
+    parser.add_argument("--markdown", metavar="FILE", help="write claims and tables there too")
+    add_output(parser, json=False)

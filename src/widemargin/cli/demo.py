@@ -22,12 +22,12 @@ from .. import StructuredSVM, SVMClassifier, load
 from ..displays import ConvergenceDisplay, ScoreDisplay, import_pyplot
 from ..history import History
 from ..losses import Taxonomy
+from ..pages.report import Report
 from ..problems import RealFunction
 from ..run import Progress
 from ..solvers import Cached, OneSlack
 from ..stopping import Callback
 from .live import LiveLine
-from .report import Report
 
 SOLVERS: dict[str, Any] = {
     "one_slack": "one_slack",

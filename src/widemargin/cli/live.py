@@ -57,7 +57,43 @@ class LiveLine:
         self.show(passes, certificate.primal, certificate.dual, certificate.gap, seconds, "\n")
 
 
-class Watcher:
+class Screen:
+    """Lines on stderr: rewritten on a terminal, printed one after the other elsewhere.
+
+    Parameters
+    ----------
+    quiet : bool
+        Print nothing.
+    is_log : bool
+        Never rewrite.
+    """
+
+    def __init__(self, quiet: bool = False, is_log: bool = False):
+        self.quiet = quiet
+        self.is_live = sys.stderr.isatty() and not is_log and not quiet
+        self.n_lines = 0
+
+    def redraw(self, lines: list[str]) -> None:
+        """Write over the lines written last."""
+        width = shutil.get_terminal_size().columns
+        up = f"\x1b[{self.n_lines}F" if self.n_lines else ""
+        text = "".join(f"{line[: width - 1]}\x1b[K\n" for line in lines)
+        print(up + text, end="", file=sys.stderr, flush=True)
+        self.n_lines = len(lines)
+
+    def print(self, text: str) -> None:
+        """A line of its own."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the live lines."""
+        if self.n_lines:
+            print(f"\x1b[{self.n_lines}F\x1b[J", end="", file=sys.stderr, flush=True)
+            self.n_lines = 0
+
+
+class Watcher(Screen):
     """What a fit of the command line tells on stderr while it runs.
 
     On a terminal a few lines that are rewritten; otherwise a line now and then, at growing
@@ -74,10 +110,9 @@ class Watcher:
     SHORTEST, GROWTH, LONGEST = 1.0, 0.3, 300.0  # of a log
 
     def __init__(self, stream: Any, json: bool = False, quiet: bool = False):
-        self.stream, self.json, self.quiet = stream, json, quiet
-        self.is_live = sys.stderr.isatty() and not json and not quiet
+        super().__init__(quiet, json)
+        self.stream, self.json = stream, json
         self.began = self.drawn = time.perf_counter()
-        self.n_lines = 0
         self.phase = ""
 
     def __call__(self, progress: Progress | StreamProgress) -> bool:
@@ -117,25 +152,6 @@ class Watcher:
                 found["passes"] = min(1.0, found["rows"] / expected)
             found["seconds_left"] = max(0.0, expected - found["rows"]) * seconds / max(done, 1)
         return found
-
-    def redraw(self, lines: list[str]) -> None:
-        """Write over the lines written last."""
-        width = shutil.get_terminal_size().columns
-        up = f"\x1b[{self.n_lines}F" if self.n_lines else ""
-        text = "".join(f"{line[: width - 1]}\x1b[K\n" for line in lines)
-        print(up + text, end="", file=sys.stderr, flush=True)
-        self.n_lines = len(lines)
-
-    def print(self, text: str) -> None:
-        """A line of its own."""
-        if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Remove the live lines."""
-        if self.n_lines:
-            print(f"\x1b[{self.n_lines}F\x1b[J", end="", file=sys.stderr, flush=True)
-            self.n_lines = 0
 
 
 def pace(numbers: dict[str, Any]) -> list[str]:

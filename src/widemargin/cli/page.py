@@ -11,15 +11,15 @@ import numpy as np
 
 from ..checkpoint import FILE
 from ..history import History
+from ..pages.charts import Series, chart
+from ..pages.report import Report
 from ..run import Certificate
 from ..tensorfile import read_arrays
 from .apply import load_model
-from .charts import Series, chart
 from .errors import CommandError
 from .info import described, parameters
 from .ranking import rank_rows
 from .reading import check_output, naming
-from .report import Report
 from .tagging import TYPE_HEAD, type_rows, unknown_words
 from .words import (
     EXAMPLES,

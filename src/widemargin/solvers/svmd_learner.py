@@ -18,7 +18,7 @@ from ..gram import Gram
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
 from .kernel_learner import KernelTask, Part
-from .learner import Progressive
+from .learner import Progressive, under
 from .svmd_losses import Loss, find_loss
 from .svmd_state import (
     CLOCK,
@@ -302,11 +302,6 @@ class OnlineKernelMachine:
 
 SAVED_SLOTS = ("W", "size", "own", "born", "counts", "M", "entry", "mean")
 SAVED_STORE = ("inverse", "ridge", "n_events")
-
-
-def under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without the beginning."""
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
 
 
 def empty_seen(n: int, K: int) -> Seen:

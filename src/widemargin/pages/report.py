@@ -19,10 +19,12 @@ THEMES = {"light": ("#1f2328", "white"), "dark": ("#d7dce2", "none")}
 STYLE = """
 :root { color-scheme: light dark; --paper: #fbfbfa; --card: #ffffff; --ink: #1f2328;
   --quiet: #5b636d; --line: #e3e5e8; --accent: #0072b2;
-  --c0: #0072b2; --c1: #d55e00; --c2: #00825f; --c3: #9b4f88; }
+  --c0: #0072b2; --c1: #d55e00; --c2: #00825f; --c3: #9b4f88; --c4: #a07400; --c5: #5a5f66;
+  --c6: #2f9fd6; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --card: #1b1f24; --ink: #d7dce2;
   --quiet: #98a1ab; --line: #2c3239; --accent: #56b4e9;
-  --c0: #56b4e9; --c1: #f0883e; --c2: #3fc79a; --c3: #d79ac6; } }
+  --c0: #56b4e9; --c1: #f0883e; --c2: #3fc79a; --c3: #d79ac6; --c4: #e0b23c; --c5: #a3abb5;
+  --c6: #8fd3f7; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -53,6 +55,20 @@ tbody tr { border-top: 1px solid var(--line); }
 code, pre { font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 .wide td:last-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .wide td:first-child { color: var(--quiet); }
+.claims td { text-align: left; white-space: normal; vertical-align: top; }
+.claims th { text-align: left; }
+.claims td:nth-child(1) { width: 34%; } .claims td:nth-child(4) { width: 26%; }
+.claims b { border-left: .3rem solid var(--quiet); padding-left: .4rem; font-weight: 600; }
+.claims b.good { border-color: var(--c2); } .claims b.bad { border-color: var(--c1); }
+.claims b.part { border-color: var(--c4); }
+@media (max-width: 45rem) {
+  .claims thead { display: none; } .claims tr, .claims td { display: block; }
+  .claims td { padding: .15rem .7rem; width: auto !important; font-size: .95rem; }
+  .claims td:first-child { padding-top: .6rem; font-weight: 600; }
+  .claims td:last-child { padding-bottom: .6rem; }
+  .claims td[data-label]::before { content: attr(data-label) ": "; color: var(--quiet); } }
+nav ul { margin: .5rem 0; padding-left: 1.2rem; } nav a { color: var(--accent); }
+h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
 td.share { background: color-mix(in srgb, var(--accent) calc(var(--share) * 55%), transparent); }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .8rem 1rem; overflow-x: auto; }
@@ -82,9 +98,21 @@ class Report:
         self.title, self.folder = title, folder or Path()
         self.parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(lead)}</p>"]
 
-    def section(self, title: str) -> None:
-        """Begin a section."""
-        self.parts.append(f"<h2>{escape(title)}</h2>")
+    def section(self, title: str, name: str = "") -> None:
+        """Begin a section; `name` is what `contents` refers to it by."""
+        anchor = f' id="{escape(name)}"' if name else ""
+        self.parts.append(f"<h2{anchor}>{escape(title)}</h2>")
+
+    def heading(self, title: str) -> None:
+        """Begin a part of a section."""
+        self.parts.append(f"<h3>{escape(title)}</h3>")
+
+    def contents(self, links: dict[str, str]) -> None:
+        """Links to sections: name -> text."""
+        items = (
+            f'<li><a href="#{escape(name)}">{escape(text)}</a></li>' for name, text in links.items()
+        )
+        self.parts.append(f"<nav><ul>{''.join(items)}</ul></nav>")
 
     def text(self, *paragraphs: str) -> None:
         """Add paragraphs."""
@@ -116,6 +144,24 @@ class Report:
         )
         table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
         self.parts.append(f'<div class="table">{table}</div>')
+
+    def claims(self, head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Sequence[str]):
+        """Add a table of sentences, the last one of kind "good", "part", "bad" or "".
+
+        On a narrow screen each row becomes a paragraph.
+        """
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        lines = []
+        for row, kind in zip(rows, kinds, strict=True):
+            cells = [f"<td>{escape(row[0])}</td>"]
+            cells += [
+                f'<td data-label="{escape(name)}">{escape(cell)}</td>'
+                for name, cell in zip(head[1:-1], row[1:-1], strict=True)
+            ]
+            cells.append(f'<td><b class="{kind}">{escape(row[-1])}</b></td>')
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        body = f"<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody>"
+        self.parts.append(f'<div class="table"><table class="claims">{body}</table></div>')
 
     def facts(self, facts: dict[str, Any]) -> None:
         """Add a table of names and texts, without a head; long texts are wrapped."""

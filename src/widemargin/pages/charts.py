@@ -29,6 +29,8 @@ CHART_STYLE = """
 .chart circle { fill: var(--ink); stroke: var(--card); }
 .chart .c0 { --ink: var(--c0); } .chart .c1 { --ink: var(--c1); }
 .chart .c2 { --ink: var(--c2); } .chart .c3 { --ink: var(--c3); }
+.chart .c4 { --ink: var(--c4); } .chart .c5 { --ink: var(--c5); }
+.chart .c6 { --ink: var(--c6); }
 .chart path.dashed { stroke-dasharray: 5 3; }
 .chart path.dots { stroke-width: 1; opacity: .5; }
 .key { display: flex; flex-wrap: wrap; gap: .1rem .9rem; font-size: .85rem;
@@ -41,6 +43,7 @@ CHART_STYLE = """
 .key i.dots { width: .5rem; height: .5rem; border: 0; border-radius: 50%; vertical-align: .02em;
   background: var(--ink); }
 @media (max-width: 30rem) { .chart svg { font-size: 14px; } }
+.chart image { image-rendering: auto; }
 """
 
 
@@ -92,14 +95,17 @@ def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Powers of ten, or of a hundred and so on.
+    """Powers of ten, or of a hundred and so on; in a short range 1, 2 and 5 times such.
 
     Examples
     --------
-    >>> log_ticks(0.002, 1.0)
-    [0.01, 0.1, 1.0]
+    >>> log_ticks(0.002, 1.0), log_ticks(2.0, 60.0)
+    ([0.01, 0.1, 1.0], [2.0, 5.0, 10.0, 20.0, 50.0])
     """
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    if last <= first:
+        fine = (k * 10.0**e for e in range(first - 1, last + 1) for k in (1, 2, 5))
+        return [value for value in fine if low <= value * (1 + 1e-9) and value <= high * (1 + 1e-9)]
     step = max(1, -(-(last - first + 1) // most))
     return [10.0**k for k in range(last, first - 1, -step)][::-1]
 
@@ -118,13 +124,15 @@ def tick_text(value: float) -> str:
     return f"{value:g}"
 
 
-def thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finite points, not too many, the last one included."""
+def thinned(x: np.ndarray, y: np.ndarray, is_log_x: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Finite points, not too many, the last one included; evenly spread on the axis."""
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]
     if len(x) <= MOST_POINTS:
         return x, y
-    chosen = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
+    spread = np.geomspace(1, len(x), MOST_POINTS) - 1 if is_log_x else None
+    chosen = np.linspace(0, len(x) - 1, MOST_POINTS) if spread is None else spread
+    chosen = np.unique(np.round(chosen).astype(int))
     return x[chosen], y[chosen]
 
 
@@ -134,9 +142,11 @@ def chart(
     y_label: str,
     *,
     is_log: bool = False,
+    is_log_x: bool = False,
     percent: bool = False,
     limits: tuple[float, float] | None = None,
     mark: tuple[float, str] | None = None,
+    events: Sequence[float] = (),
 ) -> str:
     """A chart with its legend, or a sentence where there is nothing to draw.
 
@@ -144,28 +154,35 @@ def chart(
     ----------
     series : sequence of Series
     x_label, y_label : str
-    is_log : bool
-        Logarithmic heights; those that are not positive are left out.
+    is_log, is_log_x : bool
+        Logarithmic heights, or places; those that are not positive are left out.
     percent : bool
         Heights are shares.
     limits : pair of float, optional
         Heights to show.
     mark : (height, text), optional
         A horizontal line.
+    events : sequence of float
+        Places of vertical lines.
     """
     shown = []
     for one in series:
-        y = np.where(one.y > 0, one.y, np.nan) if is_log else one.y
-        x, y = thinned(np.asarray(one.x, float), np.asarray(y, float))
+        x, y = np.asarray(one.x, float), np.asarray(one.y, float)
+        x, y = (
+            np.where(values > 0, values, np.nan) if positive else values
+            for values, positive in ((x, is_log_x), (y, is_log))
+        )
+        x, y = thinned(x, y, is_log_x)
         if len(x):
             shown.append(replace(one, x=x, y=y))
     if not shown:
         return '<p class="quiet">Nothing was recorded.</p>'
-    last = max(float(one.x.max()) for one in shown)
-    across = Axis(0.0, last if last > 0 else 1.0, LEFT, WIDTH - RIGHT)
+    across = across_of([one.x for one in shown], is_log_x)
     heights = [one.y for one in shown] + ([np.array([mark[0]])] if mark else [])
     up = axis_of(heights, HEIGHT - BOTTOM, TOP, is_log, limits)
     parts = [grid(across, up, x_label, percent)]
+    places = across.at(np.array(events, float)).tolist()
+    parts += [f'<path class="mark" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>' for x in places]
     if mark:
         parts.append(marked(up, *mark))
     parts += [drawn(one, across, up) for one in shown]
@@ -178,6 +195,23 @@ def chart(
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(parts)}</svg></div>"
     )
+
+
+def across_of(columns: list[np.ndarray], is_log: bool) -> Axis:
+    """The horizontal axis: from 0, or from what is smallest where that is negative or logarithmic.
+
+    Examples
+    --------
+    >>> across_of([np.array([2.0, 8.0])], False).low, across_of([np.array([2.0, 8.0])], True).low
+    (0.0, 2.0)
+    """
+    every = np.concatenate(columns)
+    low, high = float(every.min()), float(every.max())
+    if not is_log:
+        low = min(low, 0.0)
+    if not high > low:
+        high = 10 * low if is_log else low + 1.0
+    return Axis(low, high, LEFT, WIDTH - RIGHT, is_log)
 
 
 def axis_of(

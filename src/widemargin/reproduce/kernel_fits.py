@@ -1,0 +1,69 @@
+"""Fits of kernel machines of two classes, without a bias, watched on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..expansion import Support, scores
+from ..kernels import RBF
+from ..solvers.kernel_learner import KernelTask, Part
+
+#: A learner, and the examples that it has processed.
+Look = Callable[[Any, int], None]
+
+
+def fitted(
+    solver: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    gamma: float,
+    C: float,
+    seed: int,
+    *,
+    part: int | None = None,
+    look: Look | None = None,
+) -> tuple[Any, float]:
+    """(a learner after its epochs over one random order, its processor seconds).
+
+    `part` examples are given at a time, the whole pass by default; after each part `look` is
+    called, whose time and kernel values are not counted.
+    """
+    rng = np.random.default_rng(seed)
+    order, support = rng.permutation(len(y)), Support(RBF(gamma), X.shape[1])
+    X, y = X[order], y[order]
+    learner = solver.kernel_learner(KernelTask("binary", n_examples=len(y), C=C), support, rng)
+    size, seconds = part or len(y), 0.0
+    for epoch in range(solver.epochs):
+        for row in range(0, len(y), size):
+            begin = time.process_time()
+            rows = slice(row, min(row + size, len(y)))
+            weights = np.full(rows.stop - row, C)
+            learner.absorb(Part(X[rows], y[rows], weights), row)
+            if rows.stop == len(y):
+                learner.end_pass()
+            seconds += time.process_time() - begin
+            if look is not None:
+                look(learner, epoch * len(y) + rows.stop)
+    return learner, seconds
+
+
+def decisions(learner: Any, X: np.ndarray) -> np.ndarray:
+    """f of rows; kernel values for that are not counted."""
+    before = learner.support.n_evaluations
+    found = scores(learner.support, learner.coefficients, X)[:, 0]
+    learner.support.n_evaluations = before
+    return found
+
+
+def error_of(learner: Any, X: np.ndarray, y: np.ndarray) -> float:
+    """Per cent of wrong signs."""
+    return 100.0 * float(np.mean((decisions(learner, X) > 0) != (y > 0)))
+
+
+def support_of(learner: Any) -> int:
+    """Support vectors: patterns whose coefficient is not 0."""
+    return int(np.count_nonzero(np.any(learner.coefficients != 0.0, axis=1)))

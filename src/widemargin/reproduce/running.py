@@ -1,0 +1,147 @@
+"""Carry out experiments: what is stored is not done again, what fails is reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..datasets import dataset_is_here
+from .experiment import Experiment, Part, Plan, Results, Unit
+from .store import Store
+
+
+@dataclass
+class Outcome:
+    """What became of an experiment."""
+
+    experiment: Experiment
+    plan: Plan | None  # None: its data is not here and nothing can take its place
+    missing: tuple[str, ...]
+    units: list[Unit] = field(default_factory=list)
+    results: Results = field(default_factory=Results)
+    failures: list[tuple[str, str]] = field(default_factory=list)  # (unit, error)
+    taken: list[float] = field(default_factory=list)  # processor seconds of each answer
+    old: int = 0  # answers that other sources gave
+
+    @property
+    def n_open(self) -> int:
+        """Units that have neither answered nor failed."""
+        return len(self.units) - len(self.results) - len(self.failures)
+
+    @property
+    def seconds(self) -> float:
+        """Of the processor, in the units."""
+        return sum(self.taken)
+
+    @property
+    def uses_substitute(self) -> bool:
+        return self.plan is not None and self.plan.data == (self.experiment.substitute,)
+
+    def parts(self) -> list[Part]:
+        """What the results tell; an error in telling is told too."""
+        if self.plan is None or not len(self.results):
+            return []
+        try:
+            return self.experiment.tell(self.plan, self.results)
+        except Exception as error:  # noqa: BLE001  the page of the others must not suffer
+            self.failures.append(("telling what was found", described(error)))
+            return []
+
+
+class Watch(Protocol):
+    """Who is told how a run goes."""
+
+    def begin(self, outcomes: Sequence[Outcome]) -> None:
+        """What there is to do."""
+
+    def unit(self, outcome: Outcome, unit: Unit) -> None:
+        """A unit begins."""
+
+    def done(self, outcome: Outcome, unit: Unit, seconds: float, error: str | None) -> None:
+        """It has ended."""
+
+
+def planned(experiment: Experiment, quick: bool) -> Outcome:
+    """With the data that is here."""
+    here = tuple(name for name in experiment.data if dataset_is_here(name))
+    missing = tuple(name for name in experiment.data if name not in here)
+    if experiment.data and not here:
+        if experiment.substitute is None:
+            return Outcome(experiment, None, missing)
+        here = (experiment.substitute,)
+    plan = Plan(quick, here)
+    return Outcome(experiment, plan, missing, experiment.units(plan, Results()))
+
+
+def run(outcomes: Sequence[Outcome], store: Store, watch: Watch) -> bool:
+    """Carry out all units that are not stored; False if the user has interrupted it.
+
+    Answers are added to the outcomes, in the order of the units; what is stored already first, so
+    that the watch knows how much is left.
+    """
+    try:
+        for outcome in outcomes:
+            for unit in follow(outcome):
+                if not recalled(outcome, unit, store):
+                    break
+        watch.begin(outcomes)
+        for outcome in outcomes:
+            for unit in follow(outcome):
+                if not recalled(outcome, unit, store):
+                    carry_out(outcome, unit, store, watch)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def follow(outcome: Outcome) -> Iterator[Unit]:
+    """The units that have no answer yet, those that become known on the way included."""
+    while True:
+        tried = {unit.name for unit, _ in outcome.results.pairs}
+        tried |= {name for name, _ in outcome.failures}
+        unit = next((unit for unit in outcome.units if unit.name not in tried), None)
+        if unit is None:
+            return
+        yield unit
+        if outcome.plan is not None:
+            outcome.units = outcome.experiment.units(outcome.plan, outcome.results)
+
+
+def recalled(outcome: Outcome, unit: Unit, store: Store) -> bool:
+    """Whether the answer was stored; then it is among the results."""
+    record = store.load(outcome.experiment, unit)
+    if record is None:
+        return False
+    outcome.results.pairs.append((unit, record.answer))
+    outcome.taken.append(record.seconds)
+    outcome.old += not record.is_current
+    return True
+
+
+def carry_out(outcome: Outcome, unit: Unit, store: Store, watch: Watch) -> None:
+    """One unit; its answer is stored at once."""
+    watch.unit(outcome, unit)
+    begin, error = time.process_time(), None
+    try:
+        answer: dict[str, Any] = json.loads(json.dumps(unit.run(**unit.arguments)))
+    except Exception as caught:
+        if os.environ.get("WIDEMARGIN_DEBUG", "") not in ("", "0"):
+            raise
+        error = described(caught)
+        outcome.failures.append((unit.name, error))
+    seconds = time.process_time() - begin
+    if error is None:
+        store.save(outcome.experiment, unit, answer, seconds)
+        outcome.results.pairs.append((unit, answer))
+        outcome.taken.append(seconds)
+    watch.done(outcome, unit, seconds, error)
+
+
+def described(error: BaseException) -> str:
+    """One line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
