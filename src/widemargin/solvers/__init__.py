@@ -3,6 +3,8 @@
 Solvers are frozen parameters. `solver=` of an estimator takes an instance or a name of `NAMES`.
 """
 
+from typing import Any
+
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
 from .functional_descent import FunctionalDescent
@@ -41,8 +43,15 @@ NAMES = {
     "functional_descent": FunctionalDescent,
     "pegasos": Pegasos,
 }
-#: Those that learn kernel machines.
+#: Those that learn kernel machines; functional descent and Pegasos learn linear models too.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
+
+
+def needs_kernel(solver: Any) -> bool:
+    """Whether a solver learns kernel machines and no linear models."""
+    is_linear = isinstance(solver, Uncertified)
+    return isinstance(solver, KernelSolver) and not is_linear
+
 
 __all__ = [
     "KERNEL_NAMES",
@@ -81,4 +90,5 @@ __all__ = [
     "Surrounds",
     "Threaded",
     "Uncertified",
+    "needs_kernel",
 ]

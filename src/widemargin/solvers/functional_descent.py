@@ -63,8 +63,13 @@ from .damping import (
 from .functional_descent_loops import solve_boxes, solve_simplices
 from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
 from .learner import Progressive
+from .local_steps import INNER
+from .plane_descent import PlaneDescent
+from .protocol import Mistakes
 from .working_set import RULES, WorkingSet
 
+#: Gap of a local problem, in units of the mean hinge at f = 0.
+TOLERANCE = 1e-3
 #: Steps of one local problem at most, for each example of the sample.
 MOST_STEPS = 1000
 RESIDUALS = ("free", "clamped")
@@ -103,8 +108,11 @@ class FunctionalDescent:
         M, what clamped residuals are bounded by from above.
     average : float, optional
         eta of the mean that predicts; None predicts with the last iterate.
-    tolerance : float
-        Gap of a local problem, in units of the mean hinge at f = 0.
+    tolerance : float, optional
+        Gap of a local problem, in units of the mean hinge at f = 0; by default 1e-3 with a kernel
+        and 0.03 on planes, where more rounds of decoding are seldom worth their time.
+    inner : "dual_coordinate" or "one_slack"
+        How local problems of linear models are solved: `local_steps.py`.
 
     Examples
     --------
@@ -130,7 +138,8 @@ class FunctionalDescent:
     residuals: str = "free"
     ceiling: float = np.inf
     average: float | None = 3.0
-    tolerance: float = 1e-3
+    tolerance: float | None = None
+    inner: str = "dual_coordinate"
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
     uncertified: ClassVar[str | None] = (
@@ -141,6 +150,7 @@ class FunctionalDescent:
     def __post_init__(self):
         check_steps(self.schedule, self.radius, self.scale)
         known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS, "working_set": RULES}
+        known["inner"] = INNER
         for name, words in known.items():
             if getattr(self, name) not in words:
                 among = ", ".join(map(repr, words))
@@ -152,7 +162,8 @@ class FunctionalDescent:
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
         for name in ("scale", "rate", "tolerance"):
-            if not 0 < getattr(self, name) < np.inf:
+            value = getattr(self, name)
+            if not (name == "tolerance" and value is None) and not 0 < value < np.inf:
                 raise ValueError(
                     f"{name} must be positive and finite, got {getattr(self, name)!r}."
                 )
@@ -176,6 +187,32 @@ class FunctionalDescent:
         if task.output_kernel is not None:
             raise ValueError("FunctionalDescent has no output kernel; use 'larank' or 'svmd'.")
         return FunctionalDescentLearner(self, task, support, rng)
+
+    # -------------------------------------------------------------- linear models
+
+    def learner(self, oracle, geometry, rng: np.random.Generator) -> PlaneDescent:
+        """A learner of streams of examples like those of the oracle."""
+        made = PlaneDescent(self, oracle, geometry, None)
+        made.seed(rng)
+        return made
+
+    def init(self, oracle, geometry, start=None) -> PlaneDescent:
+        """No steps yet, at the weights of `start`."""
+        first = None if start is None else start.w
+        return PlaneDescent(self, oracle, geometry, len(oracle.examples), first)
+
+    def epoch(self, oracle, geometry, state: PlaneDescent, rng) -> tuple[PlaneDescent, Mistakes]:
+        """Some steps, about a tenth of a pass."""
+        return state, state.advance(oracle, rng)
+
+    def weights(self, state: PlaneDescent) -> np.ndarray:
+        """The mean of the best track."""
+        return state.w.copy()
+
+    def done(self, epochs: int, mistakes: Mistakes) -> str | None:
+        """Enough passes."""
+        numbers = mistakes.numbers or {}
+        return "epochs" if numbers.get("epochs", 0.0) >= self.epochs else None
 
 
 class Local(NamedTuple):
@@ -248,7 +285,7 @@ class FunctionalDescentLearner:
             self.own[0] = square / self.own[1] or 1.0
         scores, means = self._scores(patterns)
         self._test(means, Y, np.flatnonzero(new))
-        tolerance = self.solver.tolerance * float(self.own[1])
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
         steps, best = np.zeros((n, *self.A.shape[1:])), self.best
         for track, number in enumerate(self.tracks):
             # 1. residual margins

@@ -143,18 +143,8 @@ class PlaneCache:
 
     def predicted_loss(self, oracle, picks: np.ndarray) -> float:
         """Loss of the predictions of some. (A hinge of 0 means that the truth was predicted.)"""
-        w, problem = self.state.w, self.problem
-        if not picks.size:
-            return 0.0
         X, Y = taken(oracle.X, picks), taken(oracle.Y, picks)
-        if isinstance(problem, PredictionLosses):
-            return float(problem.prediction_losses(X, Y, w).sum())
-        total = 0.0
-        for k in range(picks.size):
-            x = X[k].toarray()[0] if sp.issparse(X) else X[k]
-            predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
-            total += float(problem.loss(Y[k], predict(x, w)))
-        return total
+        return predicted_loss(self.problem, X, Y, self.state.w)
 
     def admit(self, picks: np.ndarray) -> None:
         """Keep these examples of the part, with the planes that `explore` found."""
@@ -263,6 +253,20 @@ class PlaneCache:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays()
+
+
+def predicted_loss(problem, X, Y, w: np.ndarray) -> float:
+    """Summed loss of the predictions of some examples."""
+    if not len(Y):
+        return 0.0
+    if isinstance(problem, PredictionLosses):
+        return float(problem.prediction_losses(X, Y, w).sum())
+    total = 0.0
+    predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
+    for k in range(len(Y)):
+        x = X[k].toarray()[0] if sp.issparse(X) else X[k]
+        total += float(problem.loss(Y[k], predict(x, w)))
+    return total
 
 
 def empty_state(oracle, geometry: Geometry) -> DualState:
