@@ -20,6 +20,7 @@ from .pegasos import Pegasos
 from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
+from .sampled_cuts import SampledCuts
 from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
 from .svmd import NORMA, SVMD
 from .wrappers import Averaged, Cached, Incremental, Threaded
@@ -42,6 +43,7 @@ NAMES = {
     "norma": NORMA,
     "functional_descent": FunctionalDescent,
     "pegasos": Pegasos,
+    "sampled_cuts": SampledCuts,
 }
 #: Those that learn kernel machines; functional descent and Pegasos learn linear models too.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
@@ -83,6 +85,7 @@ __all__ = [
     "ProximalNewton",
     "Ratio",
     "SOnline",
+    "SampledCuts",
     "Solver",
     "Start",
     "StreamingDual",

@@ -31,6 +31,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..expansion import BLOCK, Support, resized
+from . import pegasos_planes
 from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
 from .learner import Progressive
 
@@ -42,6 +43,12 @@ class Course(NamedTuple):
     size: int  # k
     decay: float  # eta: share_t = eta / (t + eta)
     numbers: np.ndarray  # (4,) t - 1, p, W, hinge of the block
+
+
+UNKNOWN = (
+    "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: "
+    "solver=Pegasos(regularisation=...)."
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,9 @@ class Pegasos:
         lambda; by default 1 / (n C), for which the number of examples must be known.
     average : bool
         Predict with a polynomial-decay average of the iterates.
+    lag : float
+        Of linear models: how far the weights that planes are found at may be behind the shrinking
+        of a step, relatively (`pegasos_planes.py`); 0 brings all of them up to date at every step.
 
     Examples
     --------
@@ -76,6 +86,7 @@ class Pegasos:
     sample: int = 1
     regularisation: float | None = None
     average: bool = True
+    lag: float = 0.01
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
     uncertified: ClassVar[str | None] = (
@@ -91,6 +102,8 @@ class Pegasos:
         given = self.regularisation
         if given is not None and not 0 < given < np.inf:
             raise ValueError(f"regularisation must be positive and finite, got {given!r}.")
+        if not 0 <= self.lag < 1:
+            raise ValueError(f"lag is {self.lag!r}; a number in [0, 1) is needed.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -103,11 +116,36 @@ class Pegasos:
         if task.output_kernel is not None:
             raise ValueError("Pegasos has no output kernel; use 'larank' or 'svmd'.")
         if self.regularisation is None and task.n_examples is None:
-            raise ValueError(
-                "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream "
-                "give it: solver=Pegasos(regularisation=...)."
-            )
+            raise ValueError(UNKNOWN)
         return PegasosLearner(self, task, support)
+
+    # -------------------------------------------------------------- linear models
+
+    def init(self, oracle, geometry, start=None) -> pegasos_planes.Course:
+        """No steps yet. The first one forgets where it began, so `start` makes no difference."""
+        given = self.regularisation
+        scale = 1.0 / (len(oracle.examples) * oracle.C) if given is None else float(given)
+        return pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
+
+    def epoch(self, oracle, geometry, state, rng):
+        """One pass over the examples in random order."""
+        return pegasos_planes.pass_over(state, oracle, rng.permutation(oracle.examples))
+
+    def weights(self, state) -> np.ndarray:
+        """The mean, or without one the last iterate."""
+        return pegasos_planes.weights_of(state)
+
+    def done(self, epochs: int, mistakes) -> str | None:
+        """Enough passes."""
+        return "epochs" if epochs >= self.epochs else None
+
+    def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
+        """A learner of streams, whose number of examples is not known."""
+        if self.regularisation is None:
+            raise ValueError(UNKNOWN)
+        scale = float(self.regularisation)
+        course = pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
+        return pegasos_planes.PegasosStream(course)
 
 
 #: eta of the shares eta / (t + eta), t = 1, 2, ...

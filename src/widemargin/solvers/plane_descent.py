@@ -24,12 +24,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ..expansion import Support
 from ..geometry import Geometry
 from ..kernels import Linear
-from ..layouts import BoxRows, ClassRows
 from ..oracle import make_oracle
-from .caches.planes import joined, longer, predicted_loss, size_of, taken
+from .caches.planes import joined, predicted_loss, size_of, taken, widening
 from .damping import mean_share, n_tracks, radius_at, sample_size, step_within
 from .dual_coordinate import blend
-from .learner import Progressive, widened
+from .learner import Progressive
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from .protocol import Mistakes
 from .working_set import OMEGA, ROW, WorkingSet
@@ -235,13 +234,7 @@ class PlaneDescent:
 
     def _widen(self, oracle) -> None:
         """Room for the weights of features that are new."""
-        widen = widening(oracle, self.w.size)
-        if widen is None or not self.geometry.is_plain:
-            raise ValueError(
-                f"The stream grew from {self.w.size} to {oracle.n_features} weights. With a "
-                "prior, nonnegative weights or slack rescaling their number must be known from the "
-                "beginning: n_features=... of the stream (--features)."
-            )
+        widen = widening(oracle, self.w.size, self.geometry)
         means = [widen(mean) for mean in self.means]
         self.iterates = [widen(w) for w in self.iterates]
         self.means = self.iterates if self.solver.average is None else means
@@ -325,16 +318,3 @@ class PlaneDescent:
 
 
 SAVED = ("tracks", "losses", "own", "counts", "last")
-
-
-def widening(oracle, old: int):
-    """A function that makes room for new columns in flat weights, or None."""
-    data, new = getattr(oracle, "data", None), oracle.n_features
-    if getattr(oracle.problem, "appends_features", False) and new > old:
-        return lambda w: longer(w, new)
-    if not isinstance(data, BoxRows | ClassRows) or new < old:
-        return None
-    width = 1 if isinstance(data, BoxRows) else data.loss.shape[0]
-    bias = bool(data.rows.bias)
-    columns = old // width - bias
-    return lambda w: widened(w, columns, data.rows.n_columns, bias, width)

@@ -66,6 +66,14 @@ class Uncertified(Protocol):
 
 
 @runtime_checkable
+class Ends(Protocol):
+    """A solver with an end of its own, whatever the gap."""
+
+    def finished(self, state) -> str | None:
+        """Why to stop now, or None."""
+
+
+@runtime_checkable
 class Surrounds(Protocol):
     """A solver that wants its own oracle around the given one, for the whole run."""
 
