@@ -12,8 +12,8 @@ from widemargin import SVMClassifier
 from widemargin.expansion import Machine, Support
 from widemargin.kernels import RBF, Linear, Precomputed
 from widemargin.solvers import FunctionalDescent
-from widemargin.solvers import functional_descent as module
-from widemargin.solvers.damping import REACHES
+from widemargin.solvers import functional_descent_loops as loops
+from widemargin.solvers.kernel_descent import TRACKS
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.working_set import WorkingSet
 
@@ -43,9 +43,9 @@ def part_of(X, Y, rows=slice(None), weights=None):
 def by_row(learner, n, coefficients=None):
     """Coefficients by row number, (n, outputs)."""
     slots = learner.support.n_slots
-    found = np.zeros((n, learner.A.shape[2]))
+    found = np.zeros((n, learner.margins.n_outputs))
     values = learner.coefficients if coefficients is None else coefficients[:slots]
-    found[learner.example[:slots]] = values
+    found[learner.table["example"]] = values
     return found
 
 
@@ -145,7 +145,7 @@ def test_each_step_is_the_minimiser(classes, residuals, schedule):
     learner = make(solver, X, classes, n=n, cost=cost)
     kernel = learner.support.kernel
     K_all = kernel.block(*[learner.support.patterns_of(X)] * 2)
-    before = np.zeros((n, learner.A.shape[2]))
+    before = np.zeros((n, learner.margins.n_outputs))
     for t, start in enumerate([*range(0, n, k), *range(0, n, k)], 1):
         rows = np.arange(start, start + k)
         scores, K = (K_all @ before)[rows], K_all[np.ix_(rows, rows)]
@@ -273,7 +273,7 @@ def test_examples_without_features():
 
 def test_too_many_inner_steps_are_reported(monkeypatch):
     X, y = examples(40)
-    monkeypatch.setattr(module, "MOST_STEPS", 0.1)
+    monkeypatch.setattr(loops, "MOST_STEPS", 0.1)
     learner = make(FunctionalDescent(sample=40), X, n=40)
     with pytest.warns(UserWarning, match="inner steps"):
         learner.absorb(part_of(X, y), 0)
@@ -305,7 +305,8 @@ def test_clamped_residuals_keep_more_patterns():
     X, y = examples(600, seed=8)
     kept = {}
     for residuals in ("free", "clamped"):
-        learner = make(FunctionalDescent(sample=50, residuals=residuals), X, n=600)
+        solver = FunctionalDescent(sample=50, schedule="linear", residuals=residuals)
+        learner = make(solver, X, n=600)
         learner.absorb(part_of(X, y), 0)
         kept[residuals] = learner.n_kept
     assert kept["free"] < kept["clamped"]
@@ -319,7 +320,7 @@ def test_mean_of_the_iterates(eta):
     for t, start in enumerate([*range(0, 90, 10)] * 2, 1):
         learner.absorb(part_of(X, y, slice(start, start + 10)), start)
         share = (eta + 1) / (t + eta)
-        mean = (1 - share) * mean + share * by_row(learner, 90, learner.A[:, 0])
+        mean = (1 - share) * mean + share * by_row(learner, 90, learner.table["A"][:, 0])
     np.testing.assert_allclose(by_row(learner, 90), mean, atol=1e-12)
 
 
@@ -328,13 +329,14 @@ def test_mean_of_the_iterates(eta):
 def test_tracks_descend_as_if_alone(classes, kernel):
     """Each is the run of its schedule; the best one has the least weighted loss on new samples."""
     X, Y = examples(160, classes, seed=18)
-    solver, k = FunctionalDescent(sample=16, tolerance=1e-9), 16
+    solver, k = FunctionalDescent(sample=16, tolerance=1e-6), 16
     learner = make(solver, X, classes, kernel, n=160)
     own = kernel.diagonal(learner.support.patterns_of(X[:k])).mean() * (1 if classes == 2 else 2)
-    alone, losses = [], np.zeros(len(REACHES))
-    for reach in REACHES:
-        schedule = lambda t, k, n, reach=reach: own * np.sqrt(t) / (reach * k)  # noqa: E731
-        one = FunctionalDescent(sample=16, schedule=schedule, tolerance=1e-9)
+    K = kernel.block(*[learner.support.patterns_of(X)] * 2)
+    alone, losses = [], np.zeros(len(TRACKS))
+    for reach, growth, revisit in TRACKS:
+        schedule = lambda t, k, n, r=reach, g=growth: own * t**g / (r * k)  # noqa: E731
+        one = FunctionalDescent(sample=16, schedule=schedule, revisit=revisit, tolerance=1e-6)
         alone.append(make(one, X, classes, kernel, n=160))
     for t, start in enumerate(range(0, 160, k), 1):
         rows = slice(start, start + k)
@@ -345,8 +347,8 @@ def test_tracks_descend_as_if_alone(classes, kernel):
             one.absorb(part_of(X, Y, rows), start)
         learner.absorb(part_of(X, Y, rows), start)
         for track, one in enumerate(alone):
-            found = by_row(learner, 160, learner.M[:, track])
-            np.testing.assert_allclose(found, by_row(one, 160), atol=1e-3)
+            found = by_row(learner, 160, learner.table["M"][:, track])
+            np.testing.assert_allclose(K @ found, K @ by_row(one, 160), atol=2e-3)
     np.testing.assert_allclose(learner.losses, losses, atol=1.5 * t)
     best, evaluations = learner.best, learner.support.n_evaluations
     assert best == np.argmin(learner.losses)
@@ -354,11 +356,11 @@ def test_tracks_descend_as_if_alone(classes, kernel):
     learner.end_pass()
     assert learner.tracks.tolist() == [best] and learner.support.n_evaluations == evaluations
     np.testing.assert_array_equal(by_row(learner, 160), before)
-    assert learner.n_kept == np.count_nonzero(before.any(axis=1)) <= learner.A.shape[0]
+    assert learner.n_kept == np.count_nonzero(before.any(axis=1)) <= 160
     learner.absorb(part_of(X, Y), 0)
     alone[best].end_pass()
     alone[best].absorb(part_of(X, Y), 0)
-    np.testing.assert_allclose(by_row(learner, 160), by_row(alone[best], 160), atol=1e-3)
+    np.testing.assert_allclose(K @ by_row(learner, 160), K @ by_row(alone[best], 160), atol=2e-3)
     assert learner.numbers()["damping"] == pytest.approx(alone[best].numbers()["damping"])
 
 
@@ -385,6 +387,41 @@ def test_a_radius_bounds_the_step(classes):
         FunctionalDescent(radius=1.0, schedule="linear")
     with pytest.raises(ValueError, match="radius must be positive"):
         FunctionalDescent(radius=0.0)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_revisiting_converges_to_the_svm(classes):
+    """At a constant damping: C = 1 / (k damping); old patterns are those of the largest gaps."""
+    X, Y = examples(120, classes, seed=21)
+    solver = FunctionalDescent(sample=12, scale=0.2, revisit=0.5, **EXACT)
+    learner = make(solver, X, classes, n=120)
+    K = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
+    planes = planes_of(np.zeros((120, learner.margins.n_outputs)), Y, 1.0 - np.eye(classes))
+    U, values = np.full(120, 1 / 0.2), []
+    wanted = minimiser(K, planes, U)
+    for _ in range(12):
+        learner.absorb(part_of(X, Y), 0)
+        found = by_row(learner, 120)
+        slots, scores = learner.table["example"], K @ found
+        np.testing.assert_allclose(learner.table["F"][:, 0], scores[slots], atol=1e-8)
+        values.append(0.5 * square(found, K) + hinge_sum(found, K, planes, U))
+    least = 0.5 * square(wanted, K) + hinge_sum(wanted, K, planes, U)
+    assert least <= values[-1] <= least * (1 + 1e-3) < values[0]
+    plain = make(FunctionalDescent(sample=12, scale=0.2, **EXACT), X, classes, n=120)
+    for _ in range(12):
+        plain.absorb(part_of(X, Y), 0)
+    assert np.abs(by_row(plain, 120)).max() > 2 * U[0] >= np.abs(found).max() - 1e-9
+
+
+def test_revisited_bounds_follow_the_damping():
+    """Coefficients of examples of a step are within the bounds of its damping."""
+    X, y = examples(90, seed=22)
+    solver = FunctionalDescent(sample=9, revisit=1.0, scale=0.1, **{**EXACT, "schedule": "linear"})
+    learner = make(solver, X, n=90)
+    for t, start in enumerate([*range(0, 90, 9)] * 2, 1):
+        learner.absorb(part_of(X, y, slice(start, start + 9)), start)
+        found = by_row(learner, 90)[start : start + 9, 0] * y[start : start + 9]
+        assert np.all(found >= 0) and np.all(found <= 90 / (0.1 * t * 9) * (1 + 1e-12))
 
 
 def test_noise_decides_on_the_track():
@@ -640,6 +677,9 @@ def test_partial_fit_takes_in_new_classes():
         ({"tolerance": np.nan}, "tolerance must be positive"),
         ({"ceiling": -1.0}, "ceiling must be above 0"),
         ({"average": -1.0}, "average must be None or"),
+        ({"revisit": -0.5}, "revisit must be None or"),
+        ({"revisit": 0.5, "residuals": "clamped"}, "revisit is for free residuals"),
+        ({"revisit": 0.5, "radius": 1.0}, "revisit is for free residuals"),
     ],
 )
 def test_bad_parameters(params, words):

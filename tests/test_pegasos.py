@@ -30,8 +30,8 @@ def make(solver, X, classes=2, n=None, cost=None, dtype=np.float64, C=1.0):
 
 
 def by_row(learner, n):
-    found = np.zeros((n, learner.G.shape[1]))
-    found[learner.example[: learner.support.n_slots]] = learner.coefficients
+    found = np.zeros((n, learner.margins.n_outputs))
+    found[learner.table["example"]] = learner.coefficients
     return found
 
 

@@ -9,7 +9,7 @@ eta         the mean that predicts gives iterate t a weight of about t^eta
 
     constant    c / k                   linear     c t / N
     power       c t^a / k               geometric  c a^t / k
-    auto        c q sqrt(t) / (r k)     a track for each r of REACHES
+    auto        c q t^g / (r k)         a track for each (r, g); of planes g = 1/2, r of REACHES
 
 1/q is how far along its delta a plane must be followed until its loss is made up for, so "auto"
 does not change with the units of features and losses.
@@ -24,7 +24,7 @@ damping/2 (radius^2 - |u|^2), since it minimises the sum of both terms.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,17 @@ import numpy as np
 SHARE, STREAMED = 0.01, 100
 #: r of the tracks of "auto".
 REACHES = (3.0, 30.0, 300.0)
+
+
+class Track(NamedTuple):
+    """One of the descents of "auto"."""
+
+    reach: float  # r
+    growth: float = 0.5  # g
+    revisit: float = 0.0  # old patterns that a step takes along, in units of k
+
+
+PLAIN = tuple(Track(reach) for reach in REACHES)
 SCHEDULES = ("auto", "constant", "linear", "power", "geometric")
 #: Dampings that are tried for one radius at most.
 MOST_TRIALS = 60
@@ -84,7 +95,14 @@ def n_tracks(schedule: Any, radius: Any = None) -> int:
 
 
 def dampings(
-    schedule: Any, scale: float, rate: float, t: int, k: int, n: int, own: float = 1.0
+    schedule: Any,
+    scale: float,
+    rate: float,
+    t: int,
+    k: int,
+    n: int,
+    own: float = 1.0,
+    tracks: tuple[Track, ...] = PLAIN,
 ) -> list[float]:
     """damping_t of each track; own = q.
 
@@ -98,7 +116,7 @@ def dampings(
     if callable(schedule):
         return [called("schedule", schedule, t, k, n)]
     if schedule == "auto":
-        return [float(scale * own * np.sqrt(t) / (reach * k)) for reach in REACHES]
+        return [scale * own * float(t) ** one.growth / (one.reach * k) for one in tracks]
     if schedule == "linear":
         return [scale * t / n]
     factor = {"constant": 1.0, "power": float(t) ** rate, "geometric": rate**t}

@@ -30,10 +30,75 @@ An example's block makes its best step at once (a threshold, `classes.py`), in t
 
 from __future__ import annotations
 
+import warnings
+from typing import NamedTuple
+
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ..compile import kernel
 from .classes import threshold
+
+#: Steps of one local problem at most, for each example.
+MOST_STEPS = 1000
+
+
+class Local(NamedTuple):
+    """What one step found."""
+
+    coefficients: np.ndarray  # (n, outputs) of u
+    square: float  # |u|^2
+    gap: float  # of the problem divided by the damping
+    steps: int
+
+
+def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None) -> Local:
+    """u of one sample.
+
+    Parameters
+    ----------
+    K : array (n, n)
+    is_binary : bool
+    rho : array (n, outputs)
+    Y : array (n,)
+        Signed margins, or class numbers.
+    U : array (n,)
+    tolerance : float
+        Gap to be reached, of the problem divided by the damping.
+    start : array (n, outputs), optional
+        Coefficients to begin with; what exceeds U is cut.
+    """
+    n, most = len(U), MOST_STEPS * len(U)
+    if is_binary:
+        sign, beta, v = np.sign(Y), np.zeros(n), np.zeros(n)
+        if start is not None:
+            beta = np.clip(sign * start[:, 0], 0.0, U)
+            v = np.ascontiguousarray(K @ (sign * beta), np.float64)
+        gap, steps = solve_boxes(K, sign, rho[:, 0].copy(), U, beta, v, tolerance, most)
+        b, v = (sign * beta)[:, None], v[:, None]
+    else:
+        label, everyone = Y.astype(np.int64), np.arange(n)
+        b, v = np.zeros_like(rho), np.zeros_like(rho)
+        if start is not None:
+            held = start[everyone, label]
+            b = start * np.minimum(1.0, U / np.where(held > 0.0, held, 1.0))[:, None]
+            v = np.ascontiguousarray(K @ b, np.float64)
+        a = -b
+        a[everyone, label] += U
+        np.maximum(a, 0.0, out=a)
+        gap, steps = solve_simplices(K, label, rho, U, a, v, tolerance, most)
+        b = -a
+        b[everyone, label] += U
+        b[everyone, label] -= b.sum(axis=1)  # to the last bit: outputs sum to 0
+    if gap > tolerance and steps >= most:
+        warnings.warn(
+            f"A step of functional descent stopped after {steps:,} inner steps with a gap of "
+            f"{gap / tolerance:.1f} times its tolerance. Take a larger scale or tolerance, or "
+            "kernel values of type float64.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Local(b, float(np.vdot(b, v)), float(gap), int(steps))
 
 
 @kernel

@@ -191,16 +191,88 @@ def refuse_zero_margins(margins: np.ndarray, row: int) -> None:
         )
 
 
-def find_slots(example: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Slots of the examples that are patterns already, -1 for the others.
+class Margins:
+    """What classes ask of scores: residual margins Delta - <f, delta>, losses of predictions.
+
+    Two signed classes have one score and one residual, |Y| - sign(Y) f; K classes have as many, the
+    truth's being 0.
+
+    Parameters
+    ----------
+    task : KernelTask
+        Of "binary" or "classes".
 
     Examples
     --------
-    >>> find_slots(np.array([7, 3, 9]), np.array([3, 4, 9]))
-    array([ 1, -1,  2])
+    >>> margins = Margins(KernelTask("classes", 3))
+    >>> margins.residuals(np.array([[2.0, 0.5, 1.5]]), np.array([0]))
+    array([[ 0. , -0.5,  0.5]])
+    >>> margins.losses(np.array([[2.0, 0.5, 1.5]]), np.array([2]))
+    array([1.])
     """
-    if not (example.size and rows.size) or rows.min() > example.max():
-        return np.full(rows.size, -1)
-    order = np.argsort(example, kind="stable")
-    at = np.minimum(np.searchsorted(example, rows, sorter=order), example.size - 1)
-    return np.where(example[order[at]] == rows, order[at], -1)
+
+    def __init__(self, task: KernelTask):
+        self.is_binary = task.kind == "binary"
+        self.n_outputs = task.n_outputs
+        self.cost = checked_cost(task.cost, max(2, task.n_outputs))
+
+    def residuals(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Of scores (n, outputs), as many."""
+        if self.is_binary:
+            return (np.abs(Y) - np.sign(Y) * scores[:, 0])[:, None]
+        label = Y.astype(np.int64)
+        return self.cost[label] + scores - scores[np.arange(label.size), label][:, None]
+
+    def losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Of the predictions that scores (n, ..., outputs) make."""
+        if self.is_binary:
+            truth, guess = (Y > 0).astype(np.int64), (scores[..., 0] > 0).astype(np.int64)
+        else:
+            truth, guess = Y.astype(np.int64), scores.argmax(axis=-1)
+        return self.cost[truth.reshape(-1, *[1] * (guess.ndim - 1)), guess]
+
+    def units(self, Y: np.ndarray) -> np.ndarray:
+        """The hinge of each example at f = 0."""
+        return np.abs(Y) if self.is_binary else self.cost[Y.astype(np.int64)].max(axis=1)
+
+    def gaps(self, residuals, coefficients, Y: np.ndarray, U: np.ndarray) -> np.ndarray:
+        """How far each example's dual variables are from their best, in units of the objective.
+
+        `coefficients` are those of each example, U the bound of its dual variables.
+        """
+        if self.is_binary:
+            held = np.sign(Y) * coefficients[:, 0] * residuals[:, 0]
+            return U * np.maximum(residuals[:, 0], 0.0) - held
+        return U * residuals.max(axis=1) + (coefficients * residuals).sum(axis=1)
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """A new class number `at`."""
+        if self.is_binary:
+            raise ValueError("A task of two signed classes cannot take in a third.")
+        self.n_outputs += 1
+        self.cost = checked_cost(cost, self.n_outputs)
+
+
+class NoObjective:
+    """Mixin: a learner of classes without a bias and without an objective to be certified."""
+
+    margins: Margins
+    dual = square_norm = float("nan")
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.zeros(self.margins.n_outputs)
+
+    @property
+    def margin_cost(self) -> np.ndarray | None:
+        return None if self.margins.is_binary else self.margins.cost
+
+
+def check_task(solver: str, task: KernelTask, kinds: tuple[str, ...]) -> None:
+    """Refuse what a learner of classes without a bias cannot learn."""
+    if task.kind not in kinds:
+        raise ValueError(f"{solver} learns classes; the task is {task.kind!r}.")
+    if task.bias:
+        raise ValueError(f"{solver} has no bias; leave fit_intercept at 'auto'.")
+    if task.output_kernel is not None:
+        raise ValueError(f"{solver} has no output kernel; use 'larank' or 'svmd'.")

@@ -42,7 +42,7 @@ from .larank_loops import (
     settle,
     sweep,
 )
-from .learner import Progressive
+from .learner import Progressive, under
 
 SCHEDULES = ("work", "evaluations", "seconds")
 #: Slots that there is room for at first.
@@ -357,13 +357,10 @@ class LaRankLearner:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        def under(prefix: str) -> dict[str, np.ndarray]:
-            start = len(prefix)
-            return {n[start:]: a for n, a in arrays.items() if n.startswith(prefix)}
-
-        self.support.restore(under("support."))
-        self.gram.restore(under("gram."))
-        self.machine = Machine(**{n: np.array(a) for n, a in under("machine.").items()})
+        """The learner that `arrays` was taken of."""
+        self.support.restore(under("support.", arrays))
+        self.gram.restore(under("gram.", arrays))
+        self.machine = Machine(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
         self.asked = float(arrays["asked"][0])
         self.rules = self._rules(arrays["cost"])
         self.progressive.numbers = np.array(arrays["progressive"])

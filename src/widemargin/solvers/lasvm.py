@@ -35,7 +35,7 @@ from . import lasvm_loops as loops
 from . import lasvm_state as state
 from .kernel_learner import KernelTask, Part
 from .lasvm_state import Coming, Machine, Rule
-from .learner import Progressive
+from .learner import Progressive, under
 
 #: Examples whose kernel values are computed together.
 BLOCK = 128
@@ -336,14 +336,10 @@ class LaSVMLearner:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
-
-        def part(name: str) -> dict[str, Any]:
-            start = len(name) + 1
-            return {key[start:]: a for key, a in arrays.items() if key.startswith(name + ".")}
-
-        self.support.restore(part("support"))
-        self.gram.restore(part("gram"))
-        self.machine = Machine(**{name: np.array(a) for name, a in part("machine").items()})
+        self.support.restore(under("support.", arrays))
+        self.gram.restore(under("gram.", arrays))
+        machine: Any = {name: np.array(a) for name, a in under("machine.", arrays).items()}
+        self.machine = Machine(**machine)
         self.progressive.numbers[:] = arrays["progressive"]
 
 

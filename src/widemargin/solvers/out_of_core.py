@@ -52,7 +52,7 @@ from ..streams.blocks import BLOCK_BYTES, BlockStore, DiskFile, Slot, emptied, g
 from .block_loops import LOOPS, Kept, joined, kept_rows
 from .box import shuffle
 from .dual_coordinate import fused_loop
-from .learner import Progressive, widened
+from .learner import Progressive, under, widened
 
 ONE, ALL = np.uint64(1), np.empty(0, np.int64)
 FIRST, LARGEST = 64, 4_096  # examples tested before they are learnt from, in the first pass
@@ -549,8 +549,8 @@ class BlockDual:
                     f"The checkpoint is of pass {passes + 1}; since then pass {written[0] + 1} has "
                     "overwritten the dual variables it needs. Go on from a later checkpoint."
                 )
-        self.store.reopen(self.like, with_prefix("store_", arrays))
-        kept: dict[str, Any] = with_prefix("kept_", arrays)
+        self.store.reopen(self.like, under("store_", arrays))
+        kept: dict[str, Any] = under("kept_", arrays)
         if kept:
             indices = kept["indices"].astype(np.uint32)
             self.kept = [Kept(**{"weights": None, **kept, "indices": indices})]
@@ -578,11 +578,6 @@ COUNTS = (
     *("is_first", "is_judged", "is_whole"),
 )
 NUMBERS = ("total_cost", "hinge", "primal", "lower", "last_gap", "optimism")
-
-
-def with_prefix(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without it."""
-    return {k.removeprefix(prefix): array for k, array in arrays.items() if k.startswith(prefix)}
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:

@@ -30,10 +30,18 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..compile import kernel
-from ..expansion import BLOCK, Support, resized
+from ..expansion import BLOCK, Support
 from . import pegasos_planes
-from .kernel_learner import KernelTask, Part, checked_cost, find_slots, refuse_zero_margins
+from .kernel_learner import (
+    KernelTask,
+    Margins,
+    NoObjective,
+    Part,
+    check_task,
+    refuse_zero_margins,
+)
 from .learner import Progressive
+from .slot_table import SlotTable
 
 
 class Course(NamedTuple):
@@ -53,7 +61,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Pegasos:
-    """Kernel machine of two or more classes by stochastic subgradients.
+    """Linear model of any problem, or kernel machine of classes, by stochastic subgradients.
 
     Parameters
     ----------
@@ -109,17 +117,12 @@ class Pegasos:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> PegasosLearner:
         """A learner without patterns; `rng` is not used."""
-        if task.kind not in self.kinds:
-            raise ValueError(f"Pegasos learns classes; the task is {task.kind!r}.")
-        if task.bias:
-            raise ValueError("Pegasos has no bias; leave fit_intercept at 'auto'.")
-        if task.output_kernel is not None:
-            raise ValueError("Pegasos has no output kernel; use 'larank' or 'svmd'.")
+        check_task("Pegasos", task, self.kinds)
         if self.regularisation is None and task.n_examples is None:
             raise ValueError(UNKNOWN)
         return PegasosLearner(self, task, support)
 
-    # -------------------------------------------------------------- linear models
+    # -------------------------------------------------------------- linear models, on planes
 
     def init(self, oracle, geometry, start=None) -> pegasos_planes.Course:
         """No steps yet. The first one forgets where it began, so `start` makes no difference."""
@@ -144,43 +147,42 @@ class Pegasos:
         if self.regularisation is None:
             raise ValueError(UNKNOWN)
         scale = float(self.regularisation)
-        course = pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
-        return pegasos_planes.PegasosStream(course)
+        return pegasos_planes.PegasosStream(
+            pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
+        )
 
 
 #: eta of the shares eta / (t + eta), t = 1, 2, ...
 DECAY = 3.0
 
 
-class PegasosLearner:
+class PegasosLearner(NoObjective):
     """Patterns, the sum of their steps and what the mean needs."""
 
     def __init__(self, solver: Pegasos, task: KernelTask, support: Support):
-        self.solver, self.task, self.support = solver, task, support
+        self.solver, self.task, self.margins = solver, task, Margins(task)
         self.progressive = Progressive()
-        self.cost = checked_cost(task.cost, max(2, task.n_outputs))
         n = task.n_examples or 1
         given = solver.regularisation
         scale = 1.0 / (n * task.C) if given is None else float(given)
         numbers = np.array([0.0, 1.0, 0.0, 0.0])
         self.course = Course(scale, int(solver.sample), DECAY, numbers)
         self.block = solver.sample * max(1, BLOCK // solver.sample)
-        self.G = np.zeros((0, task.n_outputs))
-        self.R = np.zeros((0, task.n_outputs))
-        self.example = np.zeros(0, np.int64)  # the row of each pattern
+        shape = 0, task.n_outputs
+        self.table = SlotTable(support, G=np.zeros(shape), R=np.zeros(shape))
         self.counts = np.zeros(2, np.int64)  # rows seen, visits
         self.last = np.zeros(2)  # mean hinge and share with loss of the last block
 
     @property
-    def is_binary(self) -> bool:
-        return self.task.kind == "binary"
+    def support(self) -> Support:
+        return self.table.support
 
     # -------------------------------------------------------------- learning
 
     def absorb(self, part: Part, row: int) -> None:
         """Test, then train on the examples row, row + 1, ..."""
         Y = np.asarray(part.Y)
-        if self.is_binary:
+        if self.margins.is_binary:
             refuse_zero_margins(Y, row)
         omega = np.ascontiguousarray(part.weights, np.float64) / self.task.C
         for begin in range(0, part.n_examples, self.block):
@@ -190,54 +192,37 @@ class PegasosLearner:
 
     def _learn(self, X, Y: np.ndarray, omega: np.ndarray, rows: np.ndarray) -> None:
         """The steps of one block."""
-        patterns, n = self.support.patterns_of(X), self.support.n_slots
-        base = np.zeros((len(patterns), self.G.shape[1]))
-        if n:
-            values = self.support.rows(patterns)
-            base[:] = values @ self.G[:n].astype(values.dtype)
+        patterns = self.support.patterns_of(X)
+        values = self.support.rows(patterns)
+        base = (values @ self.table["G"].astype(values.dtype)).astype(np.float64)
         K = self.support.among(patterns)
         step, weighed = np.zeros_like(base), np.zeros_like(base)
         guess, hinges = np.zeros(len(Y), np.int64), np.zeros(len(Y))
-        if self.is_binary:
+        if self.margins.is_binary:
             loop, targets = binary_steps, np.ascontiguousarray(Y, np.float64)
         else:
             loop, targets = class_steps, np.ascontiguousarray(Y, np.int64)
-        loop(K, targets, omega, self.cost, base, self.course, step, weighed, guess, hinges)
-        self._add(patterns, rows, step, weighed)
-        truth = (Y > 0).astype(np.int64) if self.is_binary else targets
+        cost = self.margins.cost
+        loop(K, targets, omega, cost, base, self.course, step, weighed, guess, hinges)
+        used = np.flatnonzero(np.any(step != 0.0, axis=1))
+        slots = self.table.admit(patterns[used], rows[used])
+        self.table["G"][slots] += step[used]
+        self.table["R"][slots] += weighed[used]
+        truth = (Y > 0).astype(np.int64) if self.margins.is_binary else targets
         new = rows >= self.counts[0]
         if new.any():
-            self.progressive.add(int(new.sum()), float(self.cost[truth, guess][new].sum()))
+            self.progressive.add(int(new.sum()), float(cost[truth, guess][new].sum()))
         self.last[:] = hinges.mean(), np.count_nonzero(hinges) / len(Y)
         self.counts[1] += len(Y)
-
-    def _add(self, patterns, rows: np.ndarray, step: np.ndarray, weighed: np.ndarray) -> None:
-        """G and R grow by the steps of a block; examples that had one become patterns."""
-        used = np.flatnonzero(np.any(step != 0.0, axis=1))
-        first = self.support.n_slots
-        slots = find_slots(self.example[:first], rows[used])
-        new = np.flatnonzero(slots < 0)
-        slots[new] = first + np.arange(new.size)
-        needed = first + new.size
-        if needed > self.example.size:
-            capacity = max(needed, 256, 3 * self.example.size // 2)
-            for name in ("G", "R", "example"):
-                setattr(self, name, resized(getattr(self, name), capacity))
-        self.support.store(slots[new], patterns[used[new]])
-        self.example[slots[new]] = rows[used[new]]
-        self.G[slots] += step[used]
-        self.R[slots] += weighed[used]
 
     def end_pass(self, tau: float | None = None) -> None:
         """Nothing is left to do."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
-        if self.is_binary:
-            raise ValueError("A task of two signed classes cannot take in a third.")
-        self.G, self.R = (np.insert(array, at, 0.0, axis=1) for array in (self.G, self.R))
-        self.task.n_outputs, self.task.cost = self.G.shape[1], cost
-        self.cost = checked_cost(cost, self.task.n_outputs)
+        self.margins.insert_output(at, cost)
+        self.table.insert(at, ("G", "R"))
+        self.task.n_outputs, self.task.cost = self.margins.n_outputs, cost
 
     # -------------------------------------------------------------- what is known
 
@@ -249,26 +234,10 @@ class PegasosLearner:
     @property
     def coefficients(self) -> np.ndarray:
         """Of the mean, or without one of the last iterate."""
-        n, (t, p, W, _) = self.support.n_slots, self.course.numbers
+        t, p, W, _ = self.course.numbers
         if self.solver.average:
-            return p * (W * self.G[:n] - self.R[:n])
-        return self.G[:n] / (self.course.scale * max(t, 1.0))
-
-    @property
-    def offsets(self) -> np.ndarray:
-        return np.zeros(self.G.shape[1])
-
-    @property
-    def dual(self) -> float:
-        return float("nan")
-
-    @property
-    def square_norm(self) -> float:
-        return float("nan")
-
-    @property
-    def margin_cost(self) -> np.ndarray | None:
-        return None if self.is_binary else self.cost
+            return p * (W * self.table["G"] - self.table["R"])
+        return self.table["G"] / (self.course.scale * max(t, 1.0))
 
     @property
     def n_kept(self) -> int:
@@ -276,7 +245,7 @@ class PegasosLearner:
 
     @property
     def n_bytes(self) -> int:
-        return self.support.n_bytes + self.G.nbytes + self.R.nbytes + self.example.nbytes
+        return self.table.n_bytes
 
     @property
     def n_visits(self) -> int:
@@ -295,25 +264,18 @@ class PegasosLearner:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
-        found = {name: getattr(self, name) for name in SAVED}
-        found |= {f"support.{name}": a for name, a in self.support.arrays().items()}
-        return found | {
-            "course": self.course.numbers,
-            "progressive": self.progressive.numbers,
-        }
+        mine = {"counts": self.counts, "last": self.last, "cost": self.margins.cost}
+        numbers = {"course": self.course.numbers, "progressive": self.progressive.numbers}
+        return mine | numbers | self.table.arrays()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""
-        for name in SAVED:
-            setattr(self, name, np.array(arrays[name]))
-        part = {n[8:]: a for n, a in arrays.items() if n.startswith("support.")}
-        self.support.restore(part)
+        self.counts, self.last = np.array(arrays["counts"]), np.array(arrays["last"])
+        self.table.restore(arrays)
         self.course.numbers[:] = arrays["course"]
         self.progressive.numbers[:] = arrays["progressive"]
-        self.task.n_outputs = self.G.shape[1]
-
-
-SAVED = ("G", "R", "example", "counts", "last", "cost")
+        self.margins.cost = np.array(arrays["cost"])
+        self.margins.n_outputs = self.task.n_outputs = self.table["G"].shape[1]
 
 
 # ------------------------------------------------------------ compiled

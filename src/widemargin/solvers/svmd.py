@@ -28,7 +28,7 @@ from ..compile import pointer
 from ..expansion import BLOCK, Block, Gram, Support, make_block
 from ..simd import aligned
 from .kernel_learner import KINDS, KernelTask, Part
-from .learner import Progressive
+from .learner import Progressive, under
 from .svmd_losses import Loss, find_loss
 from .svmd_steps import (
     CLOCK,
@@ -495,11 +495,6 @@ class OnlineKernelMachine:
 
 SAVED_SLOTS = ("W", "size", "own", "born", "counts", "M", "entry", "mean")
 SAVED_STORE = ("inverse", "ridge", "n_events")
-
-
-def under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without the beginning."""
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
 
 
 def empty_seen(n: int, K: int) -> Seen:

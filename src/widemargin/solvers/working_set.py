@@ -24,6 +24,7 @@ import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
+from .learner import named, under
 
 Y, OMEGA, ROW, NEW, HINGE = range(5)
 RULES = ("sequential", "uniform", "importance")
@@ -125,15 +126,13 @@ class WorkingSet:
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
         found = {name: getattr(self, name) for name in SAVED}
-        return found | {f"patterns.{name}": a for name, a in self.patterns.arrays().items()}
+        return found | named("patterns.", self.patterns.arrays())
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The set that `arrays` was taken of."""
         for name in SAVED:
             setattr(self, name, np.array(arrays[name]))
-        start = len("patterns.")
-        part = {n[start:]: a for n, a in arrays.items() if n.startswith("patterns.")}
-        self.patterns.restore(part)
+        self.patterns.restore(under("patterns.", arrays))
 
 
 SAVED = ("targets", "counts", "drawn", "word")

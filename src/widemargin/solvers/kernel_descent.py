@@ -1,0 +1,333 @@
+"""Functional descent of kernel machines: what goes on between two steps.
+
+The algorithm is in `functional_descent.py`, how long a step is in `damping.py`; the local problems
+are solved in `functional_descent_loops.py`.
+
+symbol      code        meaning
+f_t, mean   A, M        coefficients by slot, track and output
+f_t(x_s)    F           scores of the patterns themselves, where a track revisits
+W           working     the sample, and the old patterns that a step takes along
+
+A track that **revisits** takes back what the examples of W have in f and makes the proximal step
+from there:
+
+    f_-  = f_t - sum_{i in W} A_i k(x_i, .)
+    u_t  = argmin_u  damping/2 |u|^2 + 1/k sum_{i in W} omega_i max_y [rho_i(y) - <u, delta_i(y)>]
+    f_{t+1} = f_- + u_t,      rho from f_-
+
+At a constant damping d this is exact ascent, a block W at a time, of the dual of
+
+    d/2 |f|^2 + 1/k sum_i omega_i hinge_i(f)            the SVM with C = 1 / (k d)
+
+so passes converge to the SVM. A step on the sample alone disturbs what earlier samples have
+settled; the old patterns that it takes along are those which hold the largest shares of the duality
+gap. Which these are costs no kernel values: F follows each step by those that its scores took.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..expansion import Support
+from ..kernels import Patterns
+from .damping import Track, mean_share, radius_at, sample_size, step_within
+from .functional_descent_loops import Local, solve_local
+from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
+from .learner import Progressive, named, under
+from .slot_table import SlotTable
+from .working_set import WorkingSet
+
+#: Gap of a local problem, in units of the mean hinge at f = 0.
+TOLERANCE = 1e-3
+#: The tracks of "auto".
+TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, 0.0, 0.5), Track(30.0, 0.0, 0.5))
+STEPS, SEEN, VISITS = range(3)
+
+
+class Sample(NamedTuple):
+    """The examples of a step."""
+
+    Y: np.ndarray
+    omega: np.ndarray
+    slots: np.ndarray  # of those that are patterns, else -1
+    K: np.ndarray  # kernel values among them
+    rows: np.ndarray  # and with all slots
+
+
+class KernelDescent(NoObjective):
+    """Patterns, the coefficients of f and of its mean, and the examples of a sample to come."""
+
+    def __init__(self, solver, task: KernelTask, support: Support, rng: np.random.Generator):
+        self.solver, self.task, self.margins = solver, task, Margins(task)
+        self.progressive = Progressive()
+        n = task.n_examples
+        self.k, self.n = sample_size(solver.sample, n)
+        self.rules = tracks_of(solver)
+        self.tracks = np.arange(len(self.rules))
+        self.losses = np.zeros(self.tracks.size)  # of the means, weighted
+        self.own = np.zeros(2)  # q, and the mean hinge at f = 0
+        shape = 0, self.tracks.size, task.n_outputs
+        columns = {name: np.zeros(shape) for name in ("A", "M", "F")}
+        self.table = SlotTable(support, Y=np.zeros(0), omega=np.zeros(0), **columns)
+        self.counts = np.zeros(3, np.int64)  # steps, rows seen, visits
+        self.last = np.zeros(6)  # of `numbers`
+        window = solver.window or (10 * self.k if n is None else n)
+        word = int(rng.integers(2**63))
+        rule = solver.working_set
+        self.working = WorkingSet(support, rule, self.k, window, n is not None, word)
+
+    @property
+    def support(self) -> Support:
+        return self.table.support
+
+    @property
+    def n_steps(self) -> int:
+        """t, the steps made."""
+        return int(self.counts[STEPS])
+
+    # -------------------------------------------------------------- learning
+
+    def absorb(self, part: Part, row: int) -> None:
+        """Test, then train on the examples row, row + 1, ..., in samples of k.
+
+        In a pass of known length what is left over waits for the next part; else it is a sample.
+        """
+        Y = np.asarray(part.Y)
+        if self.margins.is_binary:
+            refuse_zero_margins(Y, row)
+        rows = row + np.arange(part.n_examples)
+        new = rows >= self.counts[SEEN]
+        targets = np.stack([Y, part.weights / self.task.C, rows, new]).astype(np.float64)
+        for sample in self.working.samples(part.X, targets):
+            self._learn(*sample)
+        self.counts[SEEN] = max(self.counts[SEEN], row + rows.size)
+
+    def _learn(self, patterns: Patterns, targets: np.ndarray) -> None:
+        """One step of Algorithm 1, of each track."""
+        Y, omega, rows, new = targets
+        rows = rows.astype(np.int64)
+        self.counts[STEPS] += 1
+        sample = Sample(
+            Y,
+            omega,
+            self.table.find(rows),
+            self.support.among(patterns),
+            self.support.rows(patterns),
+        )
+        self._take_units(sample)
+        scores, means = self._scores(sample.rows)
+        self._test(means, Y, np.flatnonzero(new))
+        steps, after = np.zeros_like(scores), np.zeros_like(scores)
+        for track in range(self.tracks.size):
+            found = self._revisit if self._rule(track).revisit else self._step
+            steps[:, track], after[:, track] = found(track, sample, scores[:, track])
+        used = np.flatnonzero(np.any(steps != 0.0, axis=(1, 2)))
+        slots = self.table.admit(patterns[used], rows[used])
+        self.table["A"][slots] += steps[used]
+        self.table["F"][slots] = after[used]
+        self.table["Y"][slots], self.table["omega"][slots] = Y[used], omega[used]
+        if self.solver.average is not None:
+            M, share = self.table["M"], mean_share(self.n_steps, self.solver.average)
+            M += share * (self.table["A"] - M)
+
+    def _rule(self, track: int) -> Track:
+        return self.rules[self.tracks[track]]
+
+    def _take_units(self, sample: Sample) -> None:
+        """q and the mean hinge at f = 0, of the first sample."""
+        if not self.own[0]:
+            square = float(np.trace(sample.K)) / len(sample.Y)
+            self.own[1] = self.margins.units(sample.Y).mean() or 1.0
+            square *= 1 if self.margins.is_binary else 2
+            self.own[0] = square / self.own[1] or 1.0
+
+    def _scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f_t and the means of a sample, (n, tracks, outputs)."""
+        A, M = self.table["A"], self._means
+        flat, shape = (len(A), A.shape[1] * A.shape[2]), (len(rows), *A.shape[1:])
+        both = np.concatenate([A.reshape(flat), M.reshape(flat)], axis=1)
+        found = (rows @ both.astype(rows.dtype)).astype(np.float64)
+        one, two = np.split(found, 2, axis=1)
+        return one.reshape(shape), two.reshape(shape)
+
+    def _test(self, means: np.ndarray, Y: np.ndarray, new: np.ndarray) -> None:
+        """Losses of examples that are new, before they are learnt from."""
+        if new.size:
+            losses = self.margins.losses(means[new], Y[new]).sum(axis=0)
+            self.progressive.add(new.size, float(losses[self.best]))
+            self.losses += self.n_steps * losses
+
+    # -------------------------------------------------------------- the step of a track
+
+    def _step(self, track: int, sample: Sample, scores: np.ndarray):
+        """u_t of the sample: what its coefficients grow by; scores of patterns are not kept."""
+        rho = self.margins.residuals(scores, sample.Y)
+        hinges = np.maximum(rho.max(axis=1), 0.0)
+        if self.solver.residuals == "clamped":
+            rho = np.clip(rho, 0.0, self.solver.ceiling)
+        bound = float(sample.omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
+
+        def solve(damping: float) -> Local:
+            U = sample.omega / (self.k * damping)
+            return solve_local(
+                sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
+            )
+
+        if self.solver.radius is not None:
+            radius = radius_at(self.solver.radius, self.n_steps, self.k, self.n)
+            damping, found = step_within(solve, radius, bound, tolerance)
+        else:
+            damping = self._damping(track)
+            found = solve(damping)
+        self._note(track, sample, hinges, bound, damping, found)
+        return found.coefficients, 0.0
+
+    def _revisit(self, track: int, sample: Sample, scores: np.ndarray):
+        """Changes of the sample's coefficients and its scores after them; old patterns move too."""
+        A, F, n = self.table["A"][:, track], self.table["F"][:, track], len(sample.Y)
+        damping = self._damping(track)
+        old = self._overdue(A, F, track, damping, sample)
+        # 1. kernel values of the working set, among itself and with all slots
+        rows = np.vstack([sample.rows, self.support.rows(self.support.patterns[old])])
+        K = np.block([[sample.K, sample.rows[:, old]], [sample.rows[:, old].T, rows[n:, old]]])
+        # 2. f without the working set
+        Y = np.concatenate([sample.Y, self.table["Y"][old]])
+        omega = np.concatenate([sample.omega, self.table["omega"][old]])
+        held = np.zeros((n + old.size, A.shape[1]))
+        known = np.flatnonzero(sample.slots >= 0)
+        held[known], held[n:] = A[sample.slots[known]], A[old]
+        before = np.concatenate([scores, F[old]])
+        rho = self.margins.residuals(before - K @ held, Y)
+        # 3. its step
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1]) / damping
+        U = omega / (self.k * damping)
+        found = solve_local(K, self.margins.is_binary, rho, Y, U, tolerance, held)
+        change = found.coefficients - held
+        A[old] += change[n:]
+        F += rows.T @ change.astype(rows.dtype)
+        hinges = np.maximum(self.margins.residuals(scores, sample.Y).max(axis=1), 0.0)
+        bound = float(omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
+        self._note(track, sample, hinges, bound, damping, found)
+        return change[:n], before[:n] + K[:n] @ change
+
+    def _overdue(self, A, F, track: int, damping: float, sample: Sample) -> np.ndarray:
+        """The old patterns with the largest shares of the duality gap."""
+        Y, U = self.table["Y"], self.table["omega"] / (self.k * damping)
+        gaps = self.margins.gaps(self.margins.residuals(F, Y), A, Y, U)
+        gaps[sample.slots[sample.slots >= 0]] = 0.0
+        gaps[~np.any((A != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
+        most = int(np.ceil(self._rule(track).revisit * self.k))
+        some = np.argpartition(-gaps, most)[:most] if most < gaps.size else np.arange(gaps.size)
+        return np.sort(some[gaps[some] > 0.0])
+
+    def _damping(self, track: int) -> float:
+        t, k, n = self.n_steps, self.k, self.n
+        own, number = float(self.own[0]), int(self.tracks[track])
+        return float(self.solver.dampings(t, k, n, own, self.rules)[number])
+
+    def _note(self, track: int, sample: Sample, hinges, bound, damping, found: Local) -> None:
+        """Keep the numbers of a step, if it is one of the best track."""
+        self.counts[VISITS] += found.steps + len(hinges)
+        if track == self.best:
+            self.working.judge(hinges)
+            hinge = float(sample.omega @ hinges) / self.k
+            self.last[:2] = hinge, np.count_nonzero(hinges) / len(hinges)
+            self.last[2:4] = found.square, bound / damping
+            self.last[4:] = damping, found.gap * damping
+
+    # -------------------------------------------------------------- passes and classes
+
+    def end_pass(self, tau: float | None = None) -> None:
+        """The examples that wait are a sample of their own; the best track stays alone."""
+        for sample in self.working.rest():
+            self._learn(*sample)
+        if self.tracks.size > 1:
+            self._keep_best()
+
+    def _keep_best(self) -> None:
+        """Only the best track, and the patterns that it has."""
+        best = slice(self.best, self.best + 1)
+        for name in ("A", "M", "F"):
+            self.table.columns[name] = self.table.columns[name][:, best]
+        self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
+        both = (self.table["A"] != 0.0) | (self.table["M"] != 0.0)
+        self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
+
+    def insert_output(self, at: int, cost: np.ndarray | None) -> None:
+        """A new class number `at`, whose function is 0."""
+        self.margins.insert_output(at, cost)
+        self.table.insert(at, ("A", "M", "F"))
+        labels = self.table["Y"]
+        labels[labels >= at] += 1
+        self.working.shift_classes(at)
+        self.task.n_outputs, self.task.cost = self.margins.n_outputs, cost
+
+    # -------------------------------------------------------------- what is known
+
+    @property
+    def best(self) -> int:
+        """The track that predicts."""
+        return int(np.argmin(self.losses))
+
+    @property
+    def _means(self) -> np.ndarray:
+        """Coefficients to predict with: of the means, or without them of f."""
+        return self.table["A" if self.solver.average is None else "M"]
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Of the best track's mean, or without one of its f."""
+        return self._means[:, self.best].copy()
+
+    @property
+    def n_kept(self) -> int:
+        return self.support.n_slots
+
+    @property
+    def n_bytes(self) -> int:
+        return self.table.n_bytes + self.working.n_bytes
+
+    @property
+    def n_visits(self) -> int:
+        return int(self.counts[VISITS])
+
+    def numbers(self) -> dict[str, float]:
+        """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound."""
+        names = ("sample_hinge", "share_with_loss", "square_step", "step_bound", "damping")
+        return dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
+
+    # -------------------------------------------------------------- saving
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that changes, by name."""
+        found = {name: getattr(self, name) for name in SAVED} | {"cost": self.margins.cost}
+        found |= self.table.arrays() | named("working.", self.working.arrays())
+        return found | {"progressive": self.progressive.numbers}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The learner that `arrays` was taken of; made by the same solver for the same task."""
+        for name in SAVED:
+            setattr(self, name, np.array(arrays[name]))
+        self.table.restore(arrays)
+        self.working.restore(under("working.", arrays))
+        self.progressive.numbers[:] = arrays["progressive"]
+        self.margins.cost = np.array(arrays["cost"])
+        self.margins.n_outputs = self.task.n_outputs = self.table["A"].shape[2]
+
+
+SAVED = ("tracks", "losses", "own", "counts", "last")
+
+
+def tracks_of(solver) -> tuple[Track, ...]:
+    """The descents that a solver makes side by side."""
+    if solver.schedule != "auto" or solver.radius is not None:
+        return (Track(np.nan, np.nan, solver.revisit or 0.0),)
+    tracks = TRACKS
+    if solver.residuals == "clamped":
+        tracks = tuple(track for track in TRACKS if not track.revisit)
+    if solver.revisit is None:
+        return tracks
+    return tuple(track._replace(revisit=solver.revisit) for track in tracks)
