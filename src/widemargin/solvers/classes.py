@@ -11,10 +11,10 @@ h           margins of one example: loss[y, k] + <w_k - w_y, x>                 
 active      the examples not at rest, which the passes visit                     (m,)
 mean        mean of the weights after the passes of an epoch
 
-An epoch is: some passes of exact block steps over the active examples in random order, each
-followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all examples, which
-computes the true objective at `mean` (some ten times closer to the optimum than the last weights)
-and the next active set.
+An epoch is: some passes of exact block steps (`class_steps.py`) over the active examples in random
+order, each followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all
+examples, which computes the true objective at `mean` (some ten times closer to the optimum than the
+last weights) and the next active set.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile import inlined, kernel
+from ..compile import kernel
 from ..rows import compressed
-from ..simd import aligned, class_axpy, class_dots, padded, prefetch, prefetch_row
+from ..simd import aligned, padded
+from .box import shuffle
+from .class_steps import add_row, block_pass, face_pass, scores_of
+from .extrapolation import extrapolate, new_path
 from .protocol import Bound, Start
 
 ONE = np.uint64(1)
 
 FIRST_PASSES = 3  # over all examples, before the first survey
 FEWEST, MOST, WORK = 5, 40, 4.0  # passes between surveys: WORK * n / m within these
+FULL = 5  # later one pass out of these is over all classes, the others over those that hold mass
 SHARE = 2.0  # extrapolate once SHARE * m <= n, or the path takes no more memory than the rows
 
 
@@ -107,8 +111,6 @@ def class_data(oracle) -> ClassData:
 
 def epoch(solver, oracle, state: ClassState, rng):
     """Passes over the active examples, then a survey."""
-    from .extrapolation import extrapolate, new_path
-
     n, data = oracle.n_examples, state.data
     subset = len(oracle.examples) < n
     active = oracle.examples.astype(np.uint32) if subset else state.active
@@ -116,9 +118,12 @@ def epoch(solver, oracle, state: ClassState, rng):
     passes = FIRST_PASSES if first else int(min(MOST, max(FEWEST, WORK * n / active.size)))
     path = new_path(state, active) if extrapolates(state, active) else None
     state.mean[:] = 0.0
+    order, word = active.copy(), np.array([rng.integers(1, 2**63)], np.uint64)
     for t in range(passes):
-        order = rng.permutation(active) if solver.order == "random" else active
-        block_pass(data, state.a, state.weights, state.norm, order)
+        if solver.order == "random":
+            shuffle(order, word)
+        one_pass = block_pass if first or t % FULL == 0 else face_pass
+        one_pass(data, state.a, state.weights, state.norm, order)
         oracle.tally.calls += active.size
         state.mean[:] += (state.weights - state.mean) / (t + 1)
         if path is not None:
@@ -159,107 +164,6 @@ def begin(data, a, norm):
                 if loss[k] > loss[best]:
                     best = np.uint64(k)
         a[i, best] = data.cost[i]
-
-
-@inlined
-def scores_of(values, indices, lo, hi, bias, w, width, out):
-    """out[k] = <x, w_k> for the row at lo..hi, the constant feature (last in w) included."""
-    class_dots(values, indices, lo, hi, w, width, out)
-    if bias != 0.0:
-        last = w[np.uint64(w.size) - width :]
-        for k in range(width):
-            out[k] += bias * last[k]
-
-
-@inlined
-def add_row(values, indices, lo, hi, bias, w, width, step):
-    """w_k += step[k] x for the row at lo..hi, the constant feature included."""
-    class_axpy(values, indices, lo, hi, w, width, step)
-    if bias != 0.0:
-        last = w[np.uint64(w.size) - width :]
-        for k in range(width):
-            last[k] += bias * step[k]
-
-
-@kernel
-def threshold(u, K, mass, near):
-    """The theta with sum_k max(0, u_k - theta) = mass > 0 (Michelot); `near` is work space (K,)."""
-    top = u[0]
-    for k in range(K):
-        top = max(top, u[k])
-    # 1. theta >= top - mass: only what lies above that can count
-    floor = top - mass
-    count, total = np.uint64(0), 0.0
-    for k in range(K):
-        if u[k] > floor:
-            near[count] = u[k]
-            count += ONE
-            total += u[k]
-    if count == np.uint64(0):  # the mass is below the rounding of top
-        return floor
-    # 2. drop what lies below the threshold of the rest, until nothing does
-    while True:
-        theta = (total - mass) / count
-        left, total = np.uint64(0), 0.0
-        for k in range(count):
-            if near[k] > theta:
-                total += near[k]
-                near[left] = near[k]
-                left += ONE
-        if left == count or left == np.uint64(0):
-            return theta
-        count = left
-
-
-@kernel
-def block_pass(data, a, weights, norm, order):
-    """Exact ascent on the block of each example of `order`."""
-    values, indices, indptr, bias = data.values, data.indices, data.indptr, data.bias
-    label, loss, C = data.label, data.loss, data.cost
-    K = np.uint64(a.shape[1])
-    width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
-    h, u = np.zeros(width), np.zeros(width)
-    step, near = np.zeros(width), np.zeros(width)
-    for r in range(order.size):
-        i = np.uint64(order[r])
-        # 0. ask the memory for the next row, and for where the one after begins
-        if r + 2 < order.size:
-            after = np.uint64(order[r + 2])
-            prefetch(indptr, after)
-            prefetch(norm, after)
-            prefetch(a, after * K)
-            prefetch(a, after * K + K - ONE)
-        if r + 1 < order.size:
-            after = np.uint64(order[r + 1])
-            prefetch_row(values, indices, indptr[after], indptr[after + ONE])
-        cost, square = C[i], norm[i]
-        if cost * square <= 0.0:
-            continue
-        # 1. margins
-        lo, hi = indptr[i], indptr[i + ONE]
-        scores_of(values, indices, lo, hi, bias, weights, width, h)
-        y = np.uint64(label[i])
-        own = h[y]
-        for k in range(K):
-            u[k] = h[k] + loss[y, k] - own + square * a[i, k]
-        # 2. a = max(0, h + |x|^2 a - theta) / |x|^2, which sums to C
-        theta = threshold(u, K, cost * square, near)
-        total = 0.0
-        for k in range(K):
-            u[k] = max(0.0, u[k] - theta)
-            total += u[k]
-        if total <= 0.0:  # the mass is below the rounding of the margins
-            continue
-        share = cost / total  # 1 / |x|^2 up to rounding
-        moved = False
-        for k in range(K):
-            new = share * u[k]
-            step[k] = a[i, k] - new
-            moved |= step[k] != 0.0
-            a[i, k] = new
-        # 3. the weights follow
-        if moved:
-            add_row(values, indices, lo, hi, bias, weights, width, step)
 
 
 @kernel

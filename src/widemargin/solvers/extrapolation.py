@@ -18,7 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..simd import aligned
-from .classes import add_row, threshold
+from .class_steps import add_row, threshold
 
 
 class Path(NamedTuple):

@@ -33,7 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel
-from .classes import threshold
+from .class_steps import threshold
 
 
 @kernel
