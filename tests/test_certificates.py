@@ -588,3 +588,34 @@ def test_sleepers_of_proximal_newton():
         visited.append(progress.oracle_calls / progress.epoch)
     np.testing.assert_allclose(ends, ends[0], rtol=1e-9)
     assert visited[1] < 0.8 * visited[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_samples_of_proximal_newton(task, weighted):
+    """What a fit learns from samples first is forgotten by its end: one optimum, true claims."""
+    rng = np.random.default_rng(5)
+    n, d = 9000, 6
+    X = rng.standard_normal((n, d))
+    score = X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n)
+    problem, Y = Binary(d), np.where(score > 0, 1.0, -1.0)
+    if task == "regression":
+        problem, Y = Regression(d, epsilon=0.3), score
+    weights = rng.choice([0.0, 0.5, 3.0], n) if weighted else None
+    oracle, geometry = make_oracle(problem, X, Y, 1.0, weights), Geometry(d)
+    ends = []
+    for solver in (ProximalNewton(), ProximalNewton(sample=False)):
+        begin = np.random.default_rng(0)
+        for progress in iterate(solver, oracle, geometry, begin, Gap(1e-9) | Passes(500)):
+            if progress.exact:
+                true = 0.5 * progress.w @ progress.w + oracle.measure(progress.w)
+                assert progress.primal == pytest.approx(true, rel=1e-12)
+        assert progress.stopped_by == "gap"
+        ends.append(progress.certificate)
+        state = progress.state
+        beta = solver.dual_variables(oracle, state)
+        linear = float(Y @ beta) - oracle.data.epsilon * np.abs(beta).sum()
+        np.testing.assert_allclose(state.centre, X.T @ beta, rtol=1e-9)
+        assert state.centre_linear[0] == pytest.approx(linear, rel=1e-12)
+        assert geometry.dual(linear, X.T @ beta) <= ends[-1].primal * (1 + 1e-12)
+    assert ends[0].primal == pytest.approx(ends[1].primal, rel=2e-9)

@@ -438,6 +438,12 @@ def test_labels_of_any_kind(labels, classes):
     assert np.array_equal(model.coef_, as_list.coef_)
 
 
+def test_many_classes_are_no_reason_to_warn(recwarn):
+    rng = np.random.default_rng(0)
+    SVMClassifier(C=0.01, tol=0.1).fit(rng.standard_normal((90, 3)), np.arange(90) % 30)
+    assert not recwarn.list
+
+
 def test_boolean_labels():
     model = SVMClassifier(random_state=0).fit(X, TWO.astype(bool))
     assert model.predict(X).dtype == bool

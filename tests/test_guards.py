@@ -124,31 +124,71 @@ def test_gap_zero_is_a_legal_wish():
     assert last.certificate.gap >= 0.0 and last.stopped_by in ("gap", "passes")
 
 
-def test_first_multiclass_epoch_cut_short_returns_a_mean():
+def test_first_multiclass_epoch_cut_short_returns_a_mean(monkeypatch):
     """The mean of the passes is a mean at every moment, not a sum that waits to be divided."""
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((60, 4)), rng.integers(0, 3, 60)
     problem = Multiclass(4, 1.0 - np.eye(3))
     oracle, geometry = make_oracle(problem, X, y, 1.0), Geometry(problem.n_features)
+    one_pass, passes = classes.block_pass, []
 
-    class Interrupting:
-        count = 0
+    def interrupted(data, a, weights, norm, order):
+        if len(passes) == 2:
+            raise KeyboardInterrupt
+        one_pass(data, a, weights, norm, order)
+        passes.append(classes.unpadded(weights, 3))
 
-        def permutation(self, items):
-            self.count += 1
-            if self.count == 3:
-                raise KeyboardInterrupt
-            return np.random.default_rng(self.count).permutation(items)
-
-    *_, last = iterate(DualCoordinate(), oracle, geometry, Interrupting(), Gap(1e-3))
-    state, passes = classes.init(oracle), []
-    for count in (1, 2):
-        order = np.random.default_rng(count).permutation(state.active)
-        classes.block_pass(state.data, state.a, state.weights, state.norm, order)
-        passes.append(state.v)
+    monkeypatch.setattr(classes, "block_pass", interrupted)
+    monkeypatch.setattr(classes, "extrapolates", lambda state, active: False)
+    *_, last = iterate(DualCoordinate(), oracle, geometry, rng, Gap(1e-3))
     assert last.stopped_by == "interrupt"
     np.testing.assert_allclose(last.w, np.mean(passes, axis=0), rtol=1e-12)
     assert last.certificate.dual <= last.certificate.primal
+
+
+def naive_block(data, a, i, W, held):
+    """The masses of example i over the classes `held`, by bisection on theta."""
+    x = np.zeros(data.n_columns)
+    entries = slice(data.indptr[i], data.indptr[i + 1])
+    x[data.indices[entries]] = data.values[entries]
+    square = x @ x + data.bias**2
+    scores = W @ (np.append(x, data.bias) if data.bias else x)
+    u = (data.loss[data.label[i]] + scores + square * a[i])[held]
+    low, high = u.min() - data.cost[i] * square, u.max()
+    for _ in range(200):
+        theta = 0.5 * (low + high)
+        if np.maximum(u - theta, 0.0).sum() > data.cost[i] * square:
+            low = theta
+        else:
+            high = theta
+    return np.maximum(u - theta, 0.0) / square
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_passes_over_blocks_and_faces_are_exact_steps(bias):
+    rng = np.random.default_rng(7)
+    n, d, K = 30, 5, 6
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7)
+    loss = rng.uniform(0.5, 2.0, (K, K))
+    np.fill_diagonal(loss, 0.0)
+    oracle = make_oracle(Multiclass(d, loss, bias), X, rng.integers(0, K, n), 0.7)
+    state = classes.init(oracle)
+    sizes = set()
+    for one_pass in (classes.block_pass, classes.face_pass, classes.face_pass):
+        for i in range(n):
+            before = state.a[i].copy()
+            held = before > 0 if one_pass is classes.face_pass else np.full(K, True)
+            sizes.add(int(held.sum()))
+            W = state.v.reshape(-1, K).T
+            one_pass(state.data, state.a, state.weights, state.norm, np.array([i], np.uint32))
+            expected = before.copy()
+            if held.sum() > 1 and state.norm[i] > 0:
+                expected[held] = naive_block(state.data, np.stack([before] * n), i, W, held)
+            np.testing.assert_allclose(state.a[i], expected, atol=1e-12)
+        kept = state.weights.copy()
+        classes.refresh(state.data, state.a, kept)
+        np.testing.assert_allclose(state.weights, kept, atol=1e-12)
+    assert {1, 2, 3} <= sizes  # faces of a point, of a pair, of more
 
 
 def test_slack_search_knows_the_smallest_loss():

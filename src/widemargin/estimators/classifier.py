@@ -170,7 +170,7 @@ class SVMClassifier(
         check_parameters(self)
         X, y = checked_data(self, X, y)
         self.classes_ = self._outputs(np.unique(y))
-        check_classification_targets(self.classes_)
+        check_labels(self.classes_)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
@@ -284,7 +284,7 @@ class SVMClassifier(
                 self.loss_matrix_ = self._costs()
                 learner.insert_output(at, self.loss_matrix_)
         if new.size:
-            check_classification_targets(self.classes_)
+            check_labels(self.classes_)
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"The first examples have only one class, {self.classes_[0]!r}; pass "
@@ -309,7 +309,7 @@ class SVMClassifier(
         labels = labels_of(stream) if classes is None else np.unique(np.asarray(classes))
         if not len(labels):
             raise ValueError(f"{stream.name} has no examples.")
-        check_classification_targets(labels)
+        check_labels(labels)
         if labels.dtype.kind == "f" and np.array_equal(labels, labels.astype(np.int64)):
             labels = labels.astype(np.int64)
         if len(labels) < 2:
@@ -426,6 +426,14 @@ class SVMClassifier(
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def check_labels(classes: np.ndarray) -> None:
+    """Refuse classes that are measurements.
+
+    Each is shown twice: scikit-learn warns where it sees as many classes as examples.
+    """
+    check_classification_targets(np.tile(classes, 2))
 
 
 def labels_of(stream) -> np.ndarray:

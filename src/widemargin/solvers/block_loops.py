@@ -17,7 +17,8 @@ from ..simd import padded
 from ..streams.blocks import Slot
 from . import classes
 from .box import BoxState, box_pass, shuffle
-from .classes import ClassData, block_pass, scores_of, unpadded
+from .class_steps import block_pass, scores_of
+from .classes import ClassData, unpadded
 
 ONE, ALL = np.uint64(1), np.empty(0, np.int64)
 

@@ -11,10 +11,10 @@ h           margins of one example: loss[y, k] + <w_k - w_y, x>                 
 active      the examples not at rest, which the passes visit                     (m,)
 mean        mean of the weights after the passes of an epoch
 
-An epoch is: some passes of exact block steps over the active examples in random order, each
-followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all examples, which
-computes the true objective at `mean` (some ten times closer to the optimum than the last weights)
-and the next active set.
+An epoch is: some passes of exact block steps (`class_steps.py`) over the active examples in random
+order, each followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all
+examples, which computes the true objective at `mean` (some ten times closer to the optimum than the
+last weights) and the next active set.
 
 Where classes share the nodes of a tree (`nodes.py`), weights belong to nodes: L is their number,
 and the score of a class is the sum over its path. Only the block step is another one then.
@@ -27,15 +27,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile import inlined, kernel
+from ..compile import kernel
 from ..rows import compressed
-from ..simd import aligned, class_axpy, class_dots, padded, prefetch, prefetch_row
+from ..simd import aligned, padded
+from .box import shuffle
+from .class_steps import add_share, block_pass, class_scores, face_pass, nodes_of
+from .extrapolation import extrapolate, new_path
 from .protocol import Bound, Start
 
 ONE = np.uint64(1)
 
 FIRST_PASSES = 3  # over all examples, before the first survey
 FEWEST, MOST, WORK = 5, 40, 4.0  # passes between surveys: WORK * n / m within these
+FULL = 5  # later one pass out of these is over all classes, the others over those that hold mass
 SHARE = 2.0  # extrapolate once SHARE * m <= n, or the path takes no more memory than the rows ...
 LITTLE = 2**24  # ... or than so many bytes
 
@@ -126,13 +130,11 @@ def class_data(oracle) -> ClassData:
 
 def epoch(solver, oracle, state: ClassState, rng):
     """Passes over the active examples, then a survey."""
-    return epoch_of(block_pass, solver, oracle, state, rng)
+    return epoch_of(block_pass, face_pass, solver, oracle, state, rng)
 
 
-def epoch_of(ascend: Callable, solver, oracle, state: ClassState, rng):
-    """An epoch with the given pass of block steps."""
-    from .extrapolation import extrapolate, new_path
-
+def epoch_of(full_pass: Callable, held_pass: Callable, solver, oracle, state: ClassState, rng):
+    """An epoch with the given passes of block steps: over all classes, over those with mass."""
     n, data = oracle.n_examples, state.data
     subset = len(oracle.examples) < n
     active = oracle.examples.astype(np.uint32) if subset else state.active
@@ -140,9 +142,12 @@ def epoch_of(ascend: Callable, solver, oracle, state: ClassState, rng):
     passes = FIRST_PASSES if first else int(min(MOST, max(FEWEST, WORK * n / active.size)))
     path = new_path(state, active) if extrapolates(state, active) else None
     state.mean[:] = 0.0
+    order, word = active.copy(), np.array([rng.integers(1, 2**63)], np.uint64)
     for t in range(passes):
-        order = rng.permutation(active) if solver.order == "random" else active
-        ascend(data, state.a, state.weights, state.norm, order)
+        if solver.order == "random":
+            shuffle(order, word)
+        one_pass = full_pass if first or t % FULL == 0 else held_pass
+        one_pass(data, state.a, state.weights, state.norm, order)
         oracle.tally.calls += active.size
         state.mean[:] += (state.weights - state.mean) / (t + 1)
         if path is not None:
@@ -183,150 +188,6 @@ def begin(data, a, norm):
                 if loss[k] > loss[best]:
                     best = np.uint64(k)
         a[i, best] = data.cost[i]
-
-
-@inlined
-def scores_of(values, indices, lo, hi, bias, w, width, out):
-    """out[k] = <x, w_k> for the row at lo..hi, the constant feature (last in w) included."""
-    class_dots(values, indices, lo, hi, w, width, out)
-    if bias != 0.0:
-        last = w[np.uint64(w.size) - width :]
-        for k in range(width):
-            out[k] += bias * last[k]
-
-
-@inlined
-def add_row(values, indices, lo, hi, bias, w, width, step):
-    """w_k += step[k] x for the row at lo..hi, the constant feature included."""
-    class_axpy(values, indices, lo, hi, w, width, step)
-    if bias != 0.0:
-        last = w[np.uint64(w.size) - width :]
-        for k in range(width):
-            last[k] += bias * step[k]
-
-
-@kernel
-def class_scores(data, i, w, nodes, out):
-    """out[k] = score of class k for example i; `nodes` (L,) is work space."""
-    width = np.uint64(nodes.size)
-    lo, hi = data.indptr[i], data.indptr[i + ONE]
-    if data.start.size == 0:
-        scores_of(data.values, data.indices, lo, hi, data.bias, w, width, out)
-        return
-    scores_of(data.values, data.indices, lo, hi, data.bias, w, width, nodes)
-    for v in range(np.uint64(data.size.size)):
-        nodes[v] *= data.size[v]
-    for k in range(data.start.size - 1):
-        total = 0.0
-        for t in range(data.start[k], data.start[k + 1]):
-            total += nodes[data.path[t]]
-        out[k] = total
-
-
-@kernel
-def add_share(data, i, step, nodes, w):
-    """w += x_i for each class k step[k] times, at all its nodes; `nodes` (L,) is work space."""
-    width = np.uint64(nodes.size)
-    lo, hi = data.indptr[i], data.indptr[i + ONE]
-    if data.start.size == 0:
-        add_row(data.values, data.indices, lo, hi, data.bias, w, width, step)
-        return
-    nodes[:] = 0.0
-    for k in range(data.start.size - 1):
-        if step[k] != 0.0:
-            for t in range(data.start[k], data.start[k + 1]):
-                nodes[data.path[t]] += step[k]
-    for v in range(np.uint64(data.size.size)):
-        nodes[v] *= data.size[v]
-    add_row(data.values, data.indices, lo, hi, data.bias, w, width, nodes)
-
-
-@kernel
-def nodes_of(data, w):
-    """Work space (L,) for the two functions above."""
-    rows = np.uint64(data.n_columns) + (ONE if data.bias != 0.0 else np.uint64(0))
-    return np.zeros(np.uint64(w.size) // rows)
-
-
-@kernel
-def threshold(u, K, mass, near):
-    """The theta with sum_k max(0, u_k - theta) = mass > 0 (Michelot); `near` is work space (K,)."""
-    top = u[0]
-    for k in range(K):
-        top = max(top, u[k])
-    # 1. theta >= top - mass: only what lies above that can count
-    floor = top - mass
-    count, total = np.uint64(0), 0.0
-    for k in range(K):
-        if u[k] > floor:
-            near[count] = u[k]
-            count += ONE
-            total += u[k]
-    if count == np.uint64(0):  # the mass is below the rounding of top
-        return floor
-    # 2. drop what lies below the threshold of the rest, until nothing does
-    while True:
-        theta = (total - mass) / count
-        left, total = np.uint64(0), 0.0
-        for k in range(count):
-            if near[k] > theta:
-                total += near[k]
-                near[left] = near[k]
-                left += ONE
-        if left == count or left == np.uint64(0):
-            return theta
-        count = left
-
-
-@kernel
-def block_pass(data, a, weights, norm, order):
-    """Exact ascent on the block of each example of `order`."""
-    values, indices, indptr, bias = data.values, data.indices, data.indptr, data.bias
-    label, loss, C = data.label, data.loss, data.cost
-    K = np.uint64(a.shape[1])
-    width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
-    h, u = np.zeros(width), np.zeros(width)
-    step, near = np.zeros(width), np.zeros(width)
-    for r in range(order.size):
-        i = np.uint64(order[r])
-        # 0. ask the memory for the next row, and for where the one after begins
-        if r + 2 < order.size:
-            after = np.uint64(order[r + 2])
-            prefetch(indptr, after)
-            prefetch(norm, after)
-            prefetch(a, after * K)
-            prefetch(a, after * K + K - ONE)
-        if r + 1 < order.size:
-            after = np.uint64(order[r + 1])
-            prefetch_row(values, indices, indptr[after], indptr[after + ONE])
-        cost, square = C[i], norm[i]
-        if cost * square <= 0.0:
-            continue
-        # 1. margins
-        lo, hi = indptr[i], indptr[i + ONE]
-        scores_of(values, indices, lo, hi, bias, weights, width, h)
-        y = np.uint64(label[i])
-        own = h[y]
-        for k in range(K):
-            u[k] = h[k] + loss[y, k] - own + square * a[i, k]
-        # 2. a = max(0, h + |x|^2 a - theta) / |x|^2, which sums to C
-        theta = threshold(u, K, cost * square, near)
-        total = 0.0
-        for k in range(K):
-            u[k] = max(0.0, u[k] - theta)
-            total += u[k]
-        if total <= 0.0:  # the mass is below the rounding of the margins
-            continue
-        share = cost / total  # 1 / |x|^2 up to rounding
-        moved = False
-        for k in range(K):
-            new = share * u[k]
-            step[k] = a[i, k] - new
-            moved |= step[k] != 0.0
-            a[i, k] = new
-        # 3. the weights follow
-        if moved:
-            add_row(values, indices, lo, hi, bias, weights, width, step)
 
 
 @kernel

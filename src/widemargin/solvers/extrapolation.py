@@ -18,7 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..simd import aligned
-from .classes import add_share, nodes_of, threshold
+from .class_steps import add_share, nodes_of, threshold
 
 
 class Path(NamedTuple):

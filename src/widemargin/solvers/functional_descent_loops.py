@@ -37,7 +37,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..compile import kernel
-from .classes import threshold
+from .class_steps import threshold
 
 #: Steps of one local problem at most, for each example.
 MOST_STEPS = 1000

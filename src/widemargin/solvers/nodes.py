@@ -23,15 +23,8 @@ import numpy as np
 
 from ..compile import kernel
 from ..rows import compressed
-from .classes import (
-    ClassData,
-    ClassState,
-    add_share,
-    class_scores,
-    epoch_of,
-    first_state,
-    nodes_of,
-)
+from .class_steps import add_share, class_scores, nodes_of
+from .classes import ClassData, ClassState, epoch_of, first_state
 from .protocol import Start
 
 ROUNDS = 20
@@ -51,7 +44,7 @@ def epoch(solver, oracle, state: ClassState, rng):
     def ascend(data, a, weights, norm, order):
         node_pass(data, a, weights, norm, order, kappa)
 
-    return epoch_of(ascend, solver, oracle, state, rng)
+    return epoch_of(ascend, ascend, solver, oracle, state, rng)
 
 
 def label_kernel(data: ClassData) -> np.ndarray:

@@ -11,7 +11,8 @@ from ...compile import kernel
 from ...layouts import ClassRows
 from ...simd import aligned, padded
 from .. import classes
-from ..classes import ClassData, ClassState, add_examples, class_data, scores_of, unpadded
+from ..class_steps import block_pass, scores_of
+from ..classes import ClassData, ClassState, add_examples, class_data, unpadded
 from ..learner import widened
 from .pool import BATCH, ONE, ArrayCache, Explored, Growing
 from .rows import FOLLOW
@@ -117,7 +118,7 @@ class ClassCache(ArrayCache):
         """One exact block step on each of these examples."""
         order = np.ascontiguousarray(order, np.uint32)
         data, norm = self.class_data(), self.norm.array
-        classes.block_pass(data, self.duals.array, self.v, norm, order)
+        block_pass(data, self.duals.array, self.v, norm, order)
         self.n_visits += order.size
         self.w[:] = self.v
         self.is_stale = self.is_estimate = True
@@ -141,7 +142,7 @@ class ClassCache(ArrayCache):
         active = np.arange(len(self), dtype=np.uint32)
         for t in range(passes):
             order = self.rng.permutation(active)
-            classes.block_pass(data, self.duals.array, self.v, self.norm.array, order)
+            block_pass(data, self.duals.array, self.v, self.norm.array, order)
             self.n_visits += active.size
             mean += (self.v - mean) / (t + 1)
             if t == 0:
