@@ -1,7 +1,7 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
-[parsing] [ranking] [letters] [chunking] [sequence_files] [schedules] [rivals] [latent] [threads]
-[chunk_choices] [labels] [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
-[functional_descent]
+[parsing] [ranking] [letters] [chunking] [chunk_memory] [sequence_files] [schedules] [rivals]
+[latent] [threads] [chunk_choices] [labels] [memory3gb] [lasvm] [larank] [larank_mnist] [svmd]
+[maps] [functional_descent]
 
 Those from chunk_choices on run only when named: they take minutes, memory3gb also 8 GB of disk in
 TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
@@ -67,6 +67,7 @@ def main() -> int:
         "ranking": ranking.run,
         "letters": lambda: sequences.letters(min(args.repeats, 2)),
         "chunking": lambda: chunking.run(min(args.repeats, 2)),
+        "chunk_memory": chunking.memory,
         "chunk_choices": chunking.choices,
         "sequence_files": lambda: sequence_files.run(args.repeats),
         "schedules": streaming.schedules,
