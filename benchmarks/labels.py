@@ -102,7 +102,7 @@ def taxonomies(*names: str) -> None:
     grids = {
         "imclef07a": [1.0, 10.0, 100.0],
         "imclef07d": [1.0, 10.0, 100.0],
-        "diatoms": [10.0, 100.0, 1000.0],
+        "diatoms": [1.0, 10.0, 100.0],
         "20newsgroups": [0.3, 1.0, 3.0, 10.0],
     }
     for name, Cs in grids.items():
