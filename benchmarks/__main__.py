@@ -1,10 +1,6 @@
-"""python -m benchmarks [binary] [multiclass] [startup] [memory] [passes]
-[parsing] [ranking] [letters] [chunking] [sequence_files] [rivals] [latent] [threads]
-[chunk_choices] [labels] [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
-[functional_descent]
+"""python -m benchmarks [NAME ...]; without names all but those of ON_REQUEST.
 
-Those from chunk_choices on run only when named: they take minutes, memory3gb also 8 GB of disk in
-TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
+These take minutes, memory3gb also 8 GB of disk in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
 from __future__ import annotations
@@ -66,6 +62,7 @@ def main() -> int:
         "ranking": ranking.run,
         "letters": lambda: sequences.letters(min(args.repeats, 2)),
         "chunking": lambda: chunking.run(min(args.repeats, 2)),
+        "chunk_memory": chunking.memory,
         "chunk_choices": chunking.choices,
         "sequence_files": lambda: sequence_files.run(args.repeats),
         "rivals": lambda: streaming.rivals(min(args.repeats, 3)),

@@ -9,7 +9,8 @@ row K+2     the constant feature of every position, of size bias
 rows edge0  label-dependent transitions: feature e, previous label p in row edge0 + e * K + p
 rows node0  feature j of a position in row node0 + j
 scores      (T, L) what speaks for a label at a position, transitions apart
-table       (K * L) transition weights of one step, forbidden ones minus infinity
+steps       (K * L) transition weights of all steps, forbidden ones minus infinity
+table       the same of one step, its features included
 M[c]        max over p of value[p] + table[p, c]
 """
 
@@ -92,90 +93,88 @@ def add_loss(data, i, scores, factor):
 
 
 @kernel
-def step_table(data, t, w, table):
-    """Transition weights of the step into position t of all positions."""
+def legal_steps(data, w):
+    """Transition weights (K * L) of every step, forbidden ones minus infinity."""
     K, L = data.labels.size, np.int64(width_of(data))
-    for k in range(K * L):
-        table[k] = w[k]
-    if data.edge_rows.size:
-        for e in range(data.edge_indptr[t], data.edge_indptr[t + 1]):
-            start = data.edge_rows[e] * L
-            for k in range(K * L):
-                table[k] += data.edge_values[e] * w[start + k]
-    if data.forbidden.size:
-        for p in range(K):
-            for c in range(K):
-                if data.forbidden[p, c]:
-                    table[p * L + c] = -np.inf
+    if data.forbidden.size == 0:
+        return w[: K * L]
+    table = w[: K * L].copy()
+    for p in range(K):
+        for c in range(K):
+            if data.forbidden[p, c]:
+                table[p * L + c] = -np.inf
+    return table
 
 
 @kernel
-def is_plain(data):
-    """Whether the transition weights of every step are the first rows of w."""
-    return data.edge_rows.size == 0 and data.forbidden.size == 0
+def step_table(data, t, w, steps, table):
+    """Those of the step into position t of all positions: `steps`, or `table` with its features."""
+    if data.edge_rows.size == 0 or data.edge_indptr[t] == data.edge_indptr[t + 1]:
+        return steps
+    before = steps
+    for e in range(data.edge_indptr[t], data.edge_indptr[t + 1]):
+        start, value = data.edge_rows[e] * np.int64(width_of(data)), data.edge_values[e]
+        for k in range(table.size):
+            table[k] = before[k] + value * w[start + k]
+        before = table
+    return table
 
 
 @kernel
-def forward(data, i, w, scores, table, best):
+def forward(data, i, w, scores, steps, best):
     """best[t, c]: the score of the best labels of positions 0..t that end with c."""
     L, K = width_of(data), np.uint64(data.labels.size)
-    plain, T, first = is_plain(data), scores.shape[0], data.begin[i]
+    T, first, table = scores.shape[0], data.begin[i], np.empty(steps.size)
     best[0] = scores[0]
     for t in range(1, T):
-        if plain:
-            class_best(best[t - 1], data.labels, np.uint64(0), K, w, L, best[t])
-        else:
-            step_table(data, first + t, w, table)
-            class_best(best[t - 1], data.labels, np.uint64(0), K, table, L, best[t])
+        into = step_table(data, first + t, w, steps, table)
+        class_best(best[t - 1], data.labels, np.uint64(0), K, into, L, best[t])
         for c in range(K):
             best[t, c] += scores[t, c]
 
 
 @kernel
-def best_before(value, table, L, c):
-    """The first label p of the largest value[p] + table[p, c]."""
+def best_before(data, t, w, steps, value, c):
+    """The first label p of the largest value[p] + weight of the step from p to c into position t."""
+    L = np.int64(width_of(data))
     top, chosen = -np.inf, 0
-    for p in range(value.size):
-        total = value[p] + table[p * L + c]
+    for p in range(data.labels.size):
+        total = value[p] + steps[p * L + c] + edge_weight(data, t, w, p, c)
         if total > top:
             top, chosen = total, p
     return chosen
 
 
 @kernel
-def best_path(data, i, w, scores, path):
-    """The labels of the largest score of sequence i; that score."""
-    K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
-    best, table = np.empty(scores.shape), np.empty(K * L)
-    forward(data, i, w, scores, table, best)
-    plain = is_plain(data)
-    path[T - 1] = np.argmax(best[T - 1, :K])
-    for t in range(T - 1, 0, -1):
-        if plain:
-            path[t - 1] = best_before(best[t - 1, :K], w, L, path[t])
-        else:
-            step_table(data, first + t, w, table)
-            path[t - 1] = best_before(best[t - 1, :K], table, L, path[t])
-    return best[T - 1, path[T - 1]]
+def edge_weight(data, t, w, p, c):
+    """What the features of the step into position t say of the step from p to c."""
+    total = 0.0
+    if data.edge_rows.size:
+        for e in range(data.edge_indptr[t], data.edge_indptr[t + 1]):
+            row = data.edge_rows[e] + p
+            total += data.edge_values[e] * w[row * np.int64(width_of(data)) + c]
+    return total
 
 
 @kernel
-def step_weight(data, t, w, p, c):
-    """Weight of label c at position t of all positions after label p."""
-    L = np.int64(width_of(data))
-    total = w[p * L + c]
-    if data.edge_rows.size:
-        for e in range(data.edge_indptr[t], data.edge_indptr[t + 1]):
-            total += data.edge_values[e] * w[(data.edge_rows[e] + p) * L + c]
-    return total
+def best_path(data, i, w, scores, path):
+    """The labels of the largest score of sequence i; that score."""
+    K, T, first = data.labels.size, scores.shape[0], data.begin[i]
+    best, steps = np.empty(scores.shape), legal_steps(data, w)
+    forward(data, i, w, scores, steps, best)
+    path[T - 1] = np.argmax(best[T - 1, :K])
+    for t in range(T - 1, 0, -1):
+        path[t - 1] = best_before(data, first + t, w, steps, best[t - 1], path[t])
+    return best[T - 1, path[T - 1]]
 
 
 @kernel
 def path_score(data, i, w, scores, path):
     """Score of given labels; forbidden steps cost nothing here."""
-    total = scores[0, path[0]]
+    L, total = np.int64(width_of(data)), scores[0, path[0]]
     for t in range(1, scores.shape[0]):
-        total += step_weight(data, data.begin[i] + t, w, path[t - 1], path[t]) + scores[t, path[t]]
+        total += w[path[t - 1] * L + path[t]] + scores[t, path[t]]
+        total += edge_weight(data, data.begin[i] + t, w, path[t - 1], path[t])
     return total
 
 
@@ -189,18 +188,18 @@ def path_by_errors(data, i, w, scores, path):
     K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
     truth = data.label[first : first + T]
     best = np.full((T, T + 1, L), -np.inf)
-    table, came = np.empty(K * L), np.empty((T + 2, L))
+    steps, table, came = legal_steps(data, w), np.empty(K * L), np.empty((T + 2, L))
     for c in range(K):
         best[0, 0 if c == truth[0] else 1, c] = scores[0, c]
     for t in range(1, T):
-        step_table(data, first + t, w, table)
+        into = step_table(data, first + t, w, steps, table)
         for e in range(t + 1):
             class_best(
                 best[t - 1, e],
                 data.labels,
                 np.uint64(0),
                 np.uint64(K),
-                table,
+                into,
                 np.uint64(L),
                 came[e],
             )
@@ -225,8 +224,7 @@ def path_by_errors(data, i, w, scores, path):
     for t in range(T - 1, 0, -1):
         if path[t] != truth[t]:
             e -= 1
-        step_table(data, first + t, w, table)
-        path[t - 1] = best_before(best[t - 1, e, :K], table, L, path[t])
+        path[t - 1] = best_before(data, first + t, w, steps, best[t - 1, e], path[t])
     return errors
 
 
@@ -240,17 +238,17 @@ def k_best_paths(data, i, w, scores, k, paths, totals):
     K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
     best = np.full((T, K, k), -np.inf)
     before, rank = np.zeros((T, K, k), np.int64), np.zeros((T, K, k), np.int64)
-    table, place = np.empty(K * L), np.zeros(K, np.int64)
+    steps, table, place = legal_steps(data, w), np.empty(K * L), np.zeros(K, np.int64)
     best[0, :, 0] = scores[0, :K]
     for t in range(1, T):
-        step_table(data, first + t, w, table)
+        into = step_table(data, first + t, w, steps, table)
         for c in range(K):
             place[:] = 0
             for r in range(k):  # merge the falling lists of all labels before
                 top, chosen = -np.inf, -1
                 for p in range(K):
                     if place[p] < k:
-                        total = best[t - 1, p, place[p]] + table[p * L + c]
+                        total = best[t - 1, p, place[p]] + into[p * L + c]
                         if total > top:
                             top, chosen = total, p
                 if chosen < 0:
@@ -279,17 +277,17 @@ def k_best_paths(data, i, w, scores, k, paths, totals):
 def max_marginals(data, i, w, scores, marginals):
     """marginals[t, c]: the score of the best labels with c at position t."""
     K, L, T, first = data.labels.size, np.int64(width_of(data)), scores.shape[0], data.begin[i]
-    best, table = np.empty(scores.shape), np.empty(K * L)
-    forward(data, i, w, scores, table, best)
+    best, steps, table = np.empty(scores.shape), legal_steps(data, w), np.empty(K * L)
+    forward(data, i, w, scores, steps, best)
     after = np.zeros(K)
     marginals[T - 1] = best[T - 1, :K]
     for t in range(T - 1, 0, -1):
-        step_table(data, first + t, w, table)
+        into = step_table(data, first + t, w, steps, table)
         ahead = after + scores[t, :K]
         for p in range(K):
             top = -np.inf
             for c in range(K):
-                top = max(top, table[p * L + c] + ahead[c])
+                top = max(top, into[p * L + c] + ahead[c])
             after[p] = top
         for p in range(K):
             marginals[t - 1, p] = best[t - 1, p] + after[p]
