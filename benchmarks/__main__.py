@@ -1,6 +1,7 @@
 """python -m benchmarks [NAME ...]; without names all but those of ON_REQUEST.
 
-These take minutes, memory3gb also 8 GB of disk in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
+These take minutes, memory3gb also 8 GB of disk in TMPDIR. svmd writes docs/results/svmd.md anew;
+`python -m benchmarks.svmd SECTION` a part of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ON_REQUEST = (
     "svmd",
     "maps",
     "functional_descent",
+    "functional_descent_planes",
 )
 
 
@@ -38,6 +40,7 @@ def main() -> int:
         chunking,
         costs,
         functional_descent,
+        functional_descent_planes,
         labels,
         larank,
         lasvm,
@@ -74,6 +77,7 @@ def main() -> int:
         "larank_mnist": lambda: larank.run(("mnist",)),
         "svmd": svmd.run,
         "functional_descent": functional_descent.run,
+        "functional_descent_planes": lambda: functional_descent_planes.run(args.repeats),
         "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
