@@ -43,6 +43,8 @@ from .learner import Progressive, named, under
 from .slot_table import SlotTable
 from .working_set import WorkingSet
 
+#: Gap of a local problem, in units of the mean hinge at f = 0.
+TOLERANCE = 1e-3
 #: The tracks of "auto".
 TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
 #: Patterns that are handed over at a time.
@@ -179,7 +181,7 @@ class KernelDescent(NoObjective):
         if self.solver.residuals == "clamped":
             rho = np.clip(rho, 0.0, self.solver.ceiling)
         bound = float(sample.omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
-        tolerance = self.solver.tolerance * float(self.own[1])
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
 
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
@@ -213,7 +215,7 @@ class KernelDescent(NoObjective):
         before = np.concatenate([scores, F[old]])
         rho = self.margins.residuals(before - K @ held, Y)
         # 3. its step
-        tolerance = self.solver.tolerance * float(self.own[1]) / damping
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1]) / damping
         U = omega / (self.k * damping)
         found = solve_local(K, self.margins.is_binary, rho, Y, U, tolerance, held)
         change = found.coefficients - held
