@@ -11,7 +11,7 @@ from widemargin.kernels import RBF, as_patterns
 from widemargin.solvers.kernel_learner import KernelTask, Part
 from widemargin.solvers.svmd import NORMA, SVMD
 from widemargin.solvers.svmd_losses import find_loss
-from widemargin.solvers.svmd_steps import ERROR, LOST, NORM, PI
+from widemargin.solvers.svmd_state import ERROR, LOST, NORM, PI
 
 KERNEL = RBF(0.4)
 KAPPA = np.array([[3.0, 2.0, 1.0], [2.0, 3.0, 1.0], [1.0, 1.0, 2.0]])

@@ -7,16 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import pairwise
 
-from widemargin.expansion import (
-    Gram,
-    Machine,
-    Support,
-    admit_column,
-    admit_row,
-    find,
-    make_block,
-    release,
-)
+from widemargin.expansion import Machine, Support, admit_column, make_block
+from widemargin.gram import Gram, admit_row, find, release
 from widemargin.kernels import (
     RBF,
     ChiSquared,

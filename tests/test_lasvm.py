@@ -16,7 +16,7 @@ from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
 from widemargin.solvers import lasvm as module
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.lasvm import LaSVM
-from widemargin.solvers.lasvm_loops import SEEDS
+from widemargin.solvers.lasvm_examples import SEEDS
 
 
 def examples(n=150, seed=0, d=3):

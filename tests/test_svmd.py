@@ -12,7 +12,7 @@ from widemargin.kernels import RBF, Linear, as_patterns
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.svmd import NORMA, SVMD
 from widemargin.solvers.svmd_losses import LOSSES, find_loss
-from widemargin.solvers.svmd_steps import MARGIN, MEAN_MARGIN, NORM, PI
+from widemargin.solvers.svmd_state import MARGIN, MEAN_MARGIN, NORM, PI
 
 KERNEL = RBF(0.4)
 CLASSES = 3

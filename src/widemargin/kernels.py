@@ -23,8 +23,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .compile import inlined
 from .compile import kernel as compiled
+from .coordinate_sums import chi_square, manhattan, overlap
 from .rows import as_rows
 
 #: Sparse rows of up to so many columns are stored dense: BLAS is quicker than sparse products.
@@ -326,9 +326,6 @@ def exponents(found, scale, left, right):
             row[j] = value if value < 0 else row.dtype.type(0)
 
 
-# ------------------------------------------------------------ sums over coordinates
-
-
 def shrunk(distances: np.ndarray, gamma: float) -> np.ndarray:
     """exp(-gamma * distances), in place."""
     distances *= -gamma
@@ -350,54 +347,3 @@ def summed(loop: Any, A: Patterns, B: Patterns) -> np.ndarray:
     found = np.empty((len(A), len(B)), A.squares.dtype)
     loop(as_rows(A.matrix), as_rows(B.matrix), np.zeros(A.matrix.shape[1]), found)
     return found
-
-
-@inlined
-def distance_term(a, b):
-    return abs(a - b)
-
-
-@inlined
-def overlap_term(a, b):
-    return min(a, b)
-
-
-@inlined
-def chi_square_term(a, b):
-    return (a - b) * (a - b) / (a + b) if a + b > 0.0 else 0.0
-
-
-@inlined
-def sum_pairs(term, A, B, spread, found):
-    """sum_j term(a_j, b_j); `spread` is one row of A as a dense vector, zero before and after."""
-    for i in range(found.shape[0]):
-        begin, stop = np.uint64(A.indptr[i]), np.uint64(A.indptr[i + 1])
-        alone = 0.0
-        for k in range(begin, stop):
-            j = np.uint64(A.indices[k]) if A.indices.size else k - begin
-            spread[j] = A.values[k]
-            alone += term(spread[j], 0.0)
-        for row in range(found.shape[1]):
-            first, last = np.uint64(B.indptr[row]), np.uint64(B.indptr[row + 1])
-            total = alone
-            for k in range(first, last):
-                j = np.uint64(B.indices[k]) if B.indices.size else k - first
-                total += term(spread[j], np.float64(B.values[k])) - term(spread[j], 0.0)
-            found[i, row] = total
-        for k in range(begin, stop):
-            spread[np.uint64(A.indices[k]) if A.indices.size else k - begin] = 0.0
-
-
-@compiled
-def manhattan(A, B, spread, found):
-    sum_pairs(distance_term, A, B, spread, found)
-
-
-@compiled
-def overlap(A, B, spread, found):
-    sum_pairs(overlap_term, A, B, spread, found)
-
-
-@compiled
-def chi_square(A, B, spread, found):
-    sum_pairs(chi_square_term, A, B, spread, found)

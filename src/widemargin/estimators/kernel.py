@@ -143,11 +143,11 @@ class KernelModel(Streaming):
             self.fit_stream(Shuffled(X, y, weights, order), passes=max(1, int(most)))
         finally:
             self._n_rows_known = self._given = None
-        self._machine = self._current_machine().compacted()
+        machine, self._run = self._current_machine(), None  # rows between patterns go first
+        self._machine = machine.compacted()
         if precomputed:
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
-        self._run = None  # rows between patterns are no part of a model
         if names is not None:
             self.feature_names_in_ = names
         return self

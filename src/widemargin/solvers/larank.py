@@ -24,7 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..expansion import Block, Gram, Support, make_block, resized
+from ..expansion import Block, Support, make_block, resized
+from ..gram import Gram
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (

@@ -28,7 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import inlined, kernel
-from ..expansion import admit_column, admit_row, find, release
+from ..expansion import admit_column
+from ..gram import admit_row, find, release
 
 #: Operations. The first three are places in `rate`; EXHAUST repeats OLD on one pattern.
 NEW, OLD, OPTIMIZE, EXHAUST = 0, 1, 2, 3

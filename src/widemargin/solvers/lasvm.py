@@ -18,7 +18,8 @@ The bias is b = (g_i + g_j) / 2 of the extreme gradients. With g_s = margin_s - 
 
     W = 1/2 sum_s alpha_s (margin_s + g_s)            |f|^2 = sum_s alpha_s (margin_s - g_s)
 
-cost a pass over the patterns. Symbols are in `lasvm_state.py`, compiled loops in `lasvm_loops.py`.
+cost a pass over the patterns. Symbols are in `lasvm_state.py`, compiled loops in `lasvm_loops.py`
+and `lasvm_examples.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..expansion import Block, Gram, Support, resized
+from ..expansion import Block, Support, resized
+from ..gram import Gram
+from . import lasvm_examples as examples
 from . import lasvm_loops as loops
 from . import lasvm_state as state
 from .kernel_learner import KernelTask, Part
@@ -218,7 +221,7 @@ class LaSVMLearner:
         order = np.arange(part.n_examples)
         chosen = self.rule.selection != state.GIVEN
         if chosen:
-            loops.shuffle(order, self.machine.word)
+            examples.shuffle(order, self.machine.word)
         places = np.argsort(order)
         block = CHOICE if chosen else BLOCK
         for begin in range(0, order.size, CHUNK):
@@ -228,7 +231,7 @@ class LaSVMLearner:
             for start in range(0, some.size, block):
                 here = some[start : start + block]
                 known = np.empty(here.size, np.int64)
-                loops.locate(self.machine, places, row, begin + start, known)
+                examples.locate(self.machine, places, row, begin + start, known)
                 coming = self._make_coming(margins[here], costs[here], row + here, known)
                 self._absorb_block(patterns[start : start + block], coming)
 
@@ -254,7 +257,7 @@ class LaSVMLearner:
         cursor, loss, stored = np.zeros(5, np.int64), np.zeros(1), 0
         arguments = self.machine, self.gram.kept, block, coming, cursor, self.rule
         while True:
-            missing = int(loops.absorb(*arguments, self.cost, loss))
+            missing = int(examples.absorb(*arguments, self.cost, loss))
             late = int(cursor[state.LATE])
             new = coming.late_example[stored:late]
             self.support.store(coming.late_slot[stored:late], patterns[new])
