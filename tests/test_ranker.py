@@ -25,8 +25,8 @@ from widemargin.solvers import KERNEL_NAMES, NAMES, OneSlack
 from widemargin.streams import ArrayStream, IteratorStream, StreamError, SvmlightStream
 from widemargin.streams.queries import QueryStream
 
-#: Solvers without a gap.
-UNCERTIFIED = {"perceptron", "meta_descent"}
+#: Solvers without a gap, and one that ends before it is small.
+UNCERTIFIED = {"perceptron", "meta_descent", "sampled_cuts"}
 LOSSES = ["roc_area", "average_precision", "precision@3", "ndcg@5", "ndcg"]
 WHOLE_QUERIES = "a weight belongs to a query, whose rows must agree"
 EXPECTED = {

@@ -44,6 +44,11 @@ class KernelRun(StreamRun):
         self.make_task: Callable[[], KernelTask] = make_task
         self.make_support: Callable[[Part], Support] = make_support
 
+    @property
+    def uncertified(self) -> str | None:
+        """Why nothing can be proven, where that is so."""
+        return self.solver.uncertified
+
     def checks_gap(self, passes: int | None) -> bool:
         """Only where the number of passes is left to the gap: proving it is dear."""
         return passes is None and self.solver.uncertified is None

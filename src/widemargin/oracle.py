@@ -92,7 +92,7 @@ class PythonOracle:
 
     def __init__(self, problem, X, Y, C=1.0, weights=None, rescaling="margin"):
         self.problem, self.X, self.Y, self.rescaling = problem, X, Y, rescaling
-        self.weights = weights
+        self.C, self.weights = C, weights
         self.n_examples, self.n_features = len(Y), int(problem.n_features)
         self.cost = example_costs(C, weights, self.n_examples)
         self.total_cost = float(self.cost.sum())

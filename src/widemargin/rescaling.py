@@ -64,9 +64,9 @@ def exact(plane: Plane, w: np.ndarray) -> Found:
 
 
 def ranked_planes(
-    problem: ListsOutputs, x, y, w: np.ndarray, rescaling: str, k: int
+    problem: ListsOutputs, x, y, w: np.ndarray, rescaling: str, k: int | None = None
 ) -> list[Plane]:
-    """The `k` most violated planes among all outputs, most violated first."""
+    """The `k` most violated planes among all outputs (None: all), most violated first."""
     make = margin_plane if rescaling == "margin" else slack_plane
     planes = [make(problem, x, y, output) for output in problem.outputs(x)]  # type: ignore[arg-type]
     planes.sort(key=lambda plane: score(plane.delta, w) - plane.loss)

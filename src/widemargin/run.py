@@ -20,7 +20,7 @@ import numpy as np
 from .geometry import Geometry
 from .history import History
 from .oracle import OutOfTime
-from .solvers.protocol import Surrounds, Uncertified
+from .solvers.protocol import Ends, Surrounds, Uncertified
 from .stopping import Rule
 
 
@@ -234,6 +234,8 @@ def iterate(
             )
             record(progress)
             reason = stop.reason(progress)
+            if reason is None and isinstance(solver, Ends):
+                reason = solver.finished(state)
         except (KeyboardInterrupt, OutOfTime) as signal:
             reason, finished = name_of(signal), False
             break
@@ -254,7 +256,7 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
     oracle.tally.deadline = began + stop.seconds
     state = solver.init(oracle, geometry, start) if state is None else state
 
-    def progress(loss: float, mistakes: float) -> Progress:
+    def progress(loss: float, mistakes: float, numbers: dict[str, float]) -> Progress:
         seconds, calls = time.perf_counter() - began, oracle.tally.calls
         hits, w = oracle.tally.cache_hits, solver.weights(state)
         history.append(
@@ -265,6 +267,7 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
             train_loss=loss,
             exact=False,
             mistakes=mistakes,
+            **numbers,
         )
         effort = epoch, seconds, calls / n, calls, hits
         return Progress(*effort, nan, nan, nan, False, w, history, loss)
@@ -273,7 +276,11 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
         epoch += 1
         try:
             state, mistakes = solver.epoch(oracle, geometry, state, rng)
-            now = progress(mistakes.loss / n, mistakes.count)
+            numbers = mistakes.numbers or {}
+            for name in numbers:
+                history.add_column(name)
+            seen = n if mistakes.examples is None else mistakes.examples
+            now = progress(mistakes.loss / seen if seen else nan, mistakes.count, numbers)
             reason = stop.reason(now) or solver.done(epoch, mistakes)
         except (KeyboardInterrupt, OutOfTime) as signal:
             reason = name_of(signal)
@@ -283,7 +290,7 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
     oracle.tally.deadline = np.inf
     preferred = stop.preferred()
     w = solver.weights(state) if preferred is None else preferred
-    last = progress(nan if train_loss is None else train_loss(w), nan)
+    last = progress(nan if train_loss is None else train_loss(w), nan, {})
     last.w, last.stopped_by, last.state = w, reason, state
     yield last
 

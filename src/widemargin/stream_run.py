@@ -29,6 +29,7 @@ from .rows import as_rows
 from .run import Certificate, relative_gap
 from .sequences import Sequences
 from .solvers.kernel_learner import Part
+from .solvers.protocol import Uncertified
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
@@ -126,9 +127,14 @@ class StreamRun:
         self._began: float | None = None
         self._recorded, self._pause = -np.inf, PAUSE
 
+    @property
+    def uncertified(self) -> str | None:
+        """Why nothing can be proven, where that is so."""
+        return self.solver.uncertified if isinstance(self.solver, Uncertified) else None
+
     def checks_gap(self, passes: int | None) -> bool:
         """Whether the gap is proven after each of several passes, to stop when it is small."""
-        return True
+        return self.uncertified is None
 
     # -------------------------------------------------------------- time and books
 
@@ -153,6 +159,8 @@ class StreamRun:
 
     def cache_certificate(self) -> Certificate | None:
         """Bounds of the problem of the kept examples, where there are any."""
+        if self.uncertified is not None:
+            return None
         self.learner.settle_primal()
         primal, dual = self.learner.cached_primal, self.learner.dual
         return Certificate(primal, dual, max(0.0, relative_gap(primal, dual, 1.0)), "cache")
@@ -208,7 +216,7 @@ class StreamRun:
 
     def measured(self) -> dict[str, float]:
         """Further columns of the history."""
-        return {}
+        return self.learner.numbers()
 
     # -------------------------------------------------------------- learning
 
@@ -216,6 +224,8 @@ class StreamRun:
         """Make the learner; `oracle` shows the first part of the data."""
         self.geometry = self.make_geometry(oracle.n_features)
         self.learner = self.solver.learner(oracle, self.geometry, self.rng)
+        for name in self.measured():
+            self.history.add_column(name)
 
     def absorb(self, chunk: Chunk, is_new: bool = False) -> None:
         """Learn from a chunk; `is_new` if these examples are no part of an earlier pass."""

@@ -25,6 +25,9 @@ SOLVERS = (
     "norma",
     "functional_descent",
     "pegasos",
+    "sampled_cuts",
+    "perceptron",
+    "meta_descent",
 )
 KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")

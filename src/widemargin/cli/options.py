@@ -18,7 +18,10 @@ from .errors import CommandError, UsageError
 from .reading import check_output, whole_numbers
 
 STREAMING = ("streaming_dual", "out_of_core")
-KERNEL_SOLVERS = ("lasvm", "larank", "sonline", "svmd", "norma", "functional_descent", "pegasos")
+#: Solvers of kernel machines only, and of these and linear models.
+KERNEL_ONLY = ("lasvm", "larank", "sonline", "svmd", "norma")
+ONLINE = ("functional_descent", "pegasos")
+KERNEL_SOLVERS = KERNEL_ONLY + ONLINE
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
@@ -66,7 +69,8 @@ def check_paths(args: Any) -> None:
         check_output(args.bad_lines, "file for bad lines", used)
     if args.resume and not args.checkpoint:
         raise UsageError("--resume needs --checkpoint PATH, the folder to go on from.")
-    if args.checkpoint and args.solver not in ("auto", *STREAMING, *KERNEL_SOLVERS):
+    makes = ("auto", *STREAMING, *(KERNEL_SOLVERS if is_kernel_machine(args) else ()))
+    if args.checkpoint and args.solver not in makes:
         raise UsageError(
             f"--solver {args.solver} keeps everything in memory and makes no checkpoints; use "
             "streaming_dual or out_of_core."
@@ -106,7 +110,7 @@ def check_task(args: Any) -> None:
 
 def is_kernel_machine(args: Any) -> bool:
     """Whether a kernel machine is asked for."""
-    return args.kernel not in (None, "linear") or args.solver in KERNEL_SOLVERS
+    return args.kernel not in (None, "linear") or args.solver in KERNEL_ONLY
 
 
 def check_kernel(args: Any) -> None:
@@ -119,7 +123,7 @@ def check_kernel(args: Any) -> None:
     if is_kernel_machine(args) and args.solver not in ("auto", *KERNEL_SOLVERS):
         known = ", ".join(KERNEL_SOLVERS)
         raise UsageError(f"--solver {args.solver} learns linear models; --kernel needs {known}.")
-    if args.solver in KERNEL_SOLVERS and args.task not in ("classify", "regress", "novelty"):
+    if args.solver in KERNEL_ONLY and args.task not in ("classify", "regress", "novelty"):
         raise UsageError(f"--solver {args.solver} is for rows, not for train {args.task}.")
     for name, kernels in {
         "gamma": ("rbf", "poly", "laplacian", "chi2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -16,7 +17,7 @@ import numpy as np
 from .. import Ranker, __version__
 from ..checkpoint import FILE, remove_checkpoint
 from ..estimators.kernel import Shuffled
-from ..solvers import NAMES, OutOfCore, StreamingDual
+from ..solvers import NAMES, FunctionalDescent, OutOfCore, StreamingDual
 from ..stopping import Callback
 from ..stream_run import hinges_of
 from ..streams import ArrayStream, StreamError
@@ -25,6 +26,7 @@ from ..streams.fingerprint import Fingerprint
 from .errors import CommandError, UsageError
 from .live import Watcher
 from .options import (
+    ONLINE,
     STREAMING,
     check_paths,
     feature_names,
@@ -67,10 +69,11 @@ class Plan:
     passes: int | None
     reason: str
     is_kernel: bool = False
+    is_large: bool = False  # whether the data is too large for memory
 
     @property
     def is_streaming(self) -> bool:
-        return self.solver in STREAMING
+        return self.solver in STREAMING or self.is_large
 
 
 def train(args: Any) -> int:
@@ -145,6 +148,9 @@ def make_plan(args: Any, stream: Watched) -> Plan:
         if solver == "auto":
             return Plan("streaming_dual", 1, "a pipe can be read only once")
         return Plan(solver, 1 if solver in STREAMING else passes, "as asked for")
+    if solver == "functional_descent" and stream.memory > args.memory:
+        reason = f"more than --memory {args.memory:g}: examples come in their order"
+        return Plan(solver, passes or FunctionalDescent().epochs, reason, is_large=True)
     if solver != "auto":
         return Plan(solver, passes, "as asked for")
     if passes is not None:
@@ -256,6 +262,8 @@ def fit_kernel(
 
 def new_solver(args: Any, plan: Plan) -> Any:
     """A streaming solver that keeps to --memory."""
+    if plan.solver == "functional_descent":
+        return FunctionalDescent()
     if plan.solver == "streaming_dual":
         return StreamingDual(memory=args.memory / 2)
     return OutOfCore(block_bytes=min(16 * MEGABYTE, int(BLOCK_SHARE * args.memory * MEGABYTE)))
@@ -299,7 +307,8 @@ def fit_loaded(
 ) -> None:
     """Fit to data in memory."""
     X, y, weight = loaded.X, loaded.y, loaded.weight
-    if plan.passes is not None:
+    online = plan.solver in ONLINE
+    if plan.passes is not None and not online:
         model.max_passes = plan.passes
     if classes is not None:
         absent = np.setdiff1d(classes, y)
@@ -313,6 +322,8 @@ def fit_loaded(
             model.fit_stream(rows, passes=plan.passes, **options)
             return
     model.solver = plan.solver if plan.solver == "auto" else NAMES[plan.solver]()
+    if online and plan.passes is not None:  # passes over the data, whatever a step decodes
+        model.solver = dataclasses.replace(model.solver, epochs=plan.passes)
     model.stop = Callback(watcher)
     if args.task == "rank":
         if loaded.qid is None:

@@ -29,6 +29,7 @@ from ..solvers import (
     Start,
     StreamingSolver,
     Uncertified,
+    needs_kernel,
 )
 from ..solvers.dual_coordinate import batch_loop
 from ..stopping import Gap, Passes, Rule, Seconds
@@ -246,7 +247,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     """Run the estimator's solver on the oracle; sets `solver_`, `certificate_`, `history_`."""
     auto = isinstance(estimator.solver, str) and estimator.solver == "auto"
     solver = pick_solver(oracle, geometry) if auto else named_solver(estimator.solver)
-    if isinstance(solver, KernelSolver):
+    if needs_kernel(solver):
         raise ValueError(
             f"{type(solver).__name__} learns kernel machines, and {type(estimator).__name__} is a "
             "linear model; use SVMClassifier(kernel=...)."

@@ -20,7 +20,7 @@ from ..kernel_run import KernelRun, kernel_hinges
 from ..kernels import Precomputed, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
-from ..solvers import KERNEL_NAMES
+from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
@@ -90,9 +90,10 @@ class KernelModel(Streaming):
         kernel = getattr(self, "kernel", "linear")
         if not (isinstance(kernel, str) and kernel == "linear"):
             return True
-        if isinstance(self.solver, str):
-            return self.solver in KERNEL_NAMES
-        return isinstance(self.solver, KernelSolver)
+        if isinstance(self.solver, str) and self.solver not in NAMES:
+            return False
+        solver = NAMES[self.solver]() if isinstance(self.solver, str) else self.solver
+        return needs_kernel(solver)
 
     @property
     def support_vectors_(self) -> Any:

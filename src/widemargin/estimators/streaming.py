@@ -22,12 +22,13 @@ from ..checkpoint import Checkpoint
 from ..geometry import Geometry, check_size
 from ..oracle import make_oracle
 from ..run import Certificate
-from ..solvers import OutOfCore, StreamingDual
+from ..solvers import OutOfCore, StreamingDual, StreamingSolver
 from ..stream_run import StreamRun, certified, check_same, hinges_of, soft_interrupt
 from ..streams import ArrayStream, Chunk, IteratorStream, Prefetched, Stream, StreamError
 from ..streams.fingerprint import Fingerprint
 from .fitting import check_parameters, checked_data, flat_mask, flat_prior, named_solver
 
+#: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
 #: Reasons of an end that a checkpoint may go on from.
 UNFINISHED = ("interrupt", "seconds")
@@ -59,7 +60,7 @@ def as_stream(source: Any) -> Stream:
 
 
 def is_streaming(solver: Any) -> bool:
-    """Whether `solver` of an estimator learns from streams."""
+    """Whether `solver` of an estimator learns from streams only."""
     return isinstance(named_solver(solver) if solver != "auto" else None, STREAMING)
 
 
@@ -152,7 +153,7 @@ class Streaming:
         run.on_progress, run.is_open_ended = on_progress, passes is None
         if (passes is None or verify) and not run.checks_gap(None):
             raise ValueError(
-                f"{type(run.solver).__name__} cannot prove a gap ({run.solver.uncertified}): "
+                f"{type(run.solver).__name__} cannot prove a gap ({run.uncertified}): "
                 "passes=None and verify=True are impossible with it."
             )
         if isinstance(run.solver, OutOfCore) and checkpoint is not None:
@@ -222,6 +223,9 @@ class Streaming:
 
     def _proven(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
         """The certificate of the model, by a pass over the data with this fingerprint."""
+        if self.certificate_ is None:
+            name = type(self.solver_).__name__
+            raise ValueError(f"{name} has no certificate: {self.uncertified_}.")
         weights = self._flat_weights()
         hinges, found = hinges_of(stream, self._oracle_of, weights)
         check_same(fingerprint, found, stream.name)
@@ -296,14 +300,14 @@ class Streaming:
 
     # ------------------------------------------------------------ for all estimators
 
-    def _streaming_solver(self) -> StreamingDual | OutOfCore:
+    def _streaming_solver(self) -> Any:
         """The solver of a stream, or an error in words."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         solver = StreamingDual() if is_auto else named_solver(self.solver)
-        if not isinstance(solver, STREAMING):
+        if not isinstance(solver, StreamingSolver):
             raise ValueError(
                 f"solver is {solver!r}, which needs all data at once; streams are learnt from by "
-                "'streaming_dual' or 'out_of_core'."
+                "'streaming_dual', 'out_of_core', 'functional_descent' or 'pegasos'."
             )
         return solver
 
@@ -374,7 +378,7 @@ class Streaming:
         for name, value in self._attributes(run.learner.w).items():
             setattr(self, name, value)
         self._certificate = run.certificate
-        self.uncertified_ = None
+        self.uncertified_ = run.uncertified
         self._set_books(run, reason)
 
     def _set_books(self, run: StreamRun, reason: str | None) -> None:

@@ -3,6 +3,8 @@
 Solvers are frozen parameters. `solver=` of an estimator takes an instance or a name of `NAMES`.
 """
 
+from typing import Any
+
 from .block_frank_wolfe import BlockFrankWolfe
 from .dual_coordinate import DualCoordinate
 from .functional_descent import FunctionalDescent
@@ -18,6 +20,7 @@ from .pegasos import Pegasos
 from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton import ProximalNewton
+from .sampled_cuts import SampledCuts
 from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
 from .svmd import NORMA, SVMD
 from .wrappers import Averaged, Cached, Incremental, Threaded
@@ -40,9 +43,17 @@ NAMES = {
     "norma": NORMA,
     "functional_descent": FunctionalDescent,
     "pegasos": Pegasos,
+    "sampled_cuts": SampledCuts,
 }
-#: Those that learn kernel machines.
+#: Those that learn kernel machines; functional descent and Pegasos learn linear models too.
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
+
+
+def needs_kernel(solver: Any) -> bool:
+    """Whether a solver learns kernel machines and no linear models."""
+    is_linear = isinstance(solver, Uncertified)
+    return isinstance(solver, KernelSolver) and not is_linear
+
 
 __all__ = [
     "KERNEL_NAMES",
@@ -74,6 +85,7 @@ __all__ = [
     "ProximalNewton",
     "Ratio",
     "SOnline",
+    "SampledCuts",
     "Solver",
     "Start",
     "StreamingDual",
@@ -81,4 +93,5 @@ __all__ = [
     "Surrounds",
     "Threaded",
     "Uncertified",
+    "needs_kernel",
 ]

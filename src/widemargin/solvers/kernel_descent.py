@@ -22,6 +22,10 @@ At a constant damping d this is exact ascent, a block W at a time, of the dual o
 so passes converge to the SVM. A step on the sample alone disturbs what earlier samples have
 settled; the old patterns that it takes along are those which hold the largest shares of the duality
 gap. Which these are costs no kernel values: F follows each step by those that its scores took.
+
+Its mean begins anew with each pass. At the end of a pass the patterns that only the mean has left
+hand their coefficients over to the nearest pattern of f: k(x_p, .) becomes its projection on the
+k(x_q, .) that leaves least of it.
 """
 
 from __future__ import annotations
@@ -39,9 +43,13 @@ from .learner import Progressive, named, under
 from .slot_table import SlotTable
 from .working_set import WorkingSet
 
+#: Gap of a local problem, in units of the mean hinge at f = 0.
+TOLERANCE = 1e-3
 #: The tracks of "auto".
-TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, 0.0, 0.5), Track(30.0, 0.0, 0.5))
-STEPS, SEEN, VISITS = range(3)
+TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
+#: Patterns that are handed over at a time.
+TOGETHER = 512
+STEPS, SEEN, VISITS, BEGUN = range(4)
 
 
 class Sample(NamedTuple):
@@ -69,7 +77,7 @@ class KernelDescent(NoObjective):
         shape = 0, self.tracks.size, task.n_outputs
         columns = {name: np.zeros(shape) for name in ("A", "M", "F")}
         self.table = SlotTable(support, Y=np.zeros(0), omega=np.zeros(0), **columns)
-        self.counts = np.zeros(3, np.int64)  # steps, rows seen, visits
+        self.counts = np.zeros(4, np.int64)  # steps, rows seen, visits, steps of earlier passes
         self.last = np.zeros(6)  # of `numbers`
         window = solver.window or (10 * self.k if n is None else n)
         word = int(rng.integers(2**63))
@@ -127,8 +135,15 @@ class KernelDescent(NoObjective):
         self.table["F"][slots] = after[used]
         self.table["Y"][slots], self.table["omega"][slots] = Y[used], omega[used]
         if self.solver.average is not None:
-            M, share = self.table["M"], mean_share(self.n_steps, self.solver.average)
-            M += share * (self.table["A"] - M)
+            self._follow(self.solver.average)
+
+    def _follow(self, eta: float) -> None:
+        """The means take in f."""
+        A, M = self.table["A"], self.table["M"]
+        for track in range(self.tracks.size):
+            begun = self.counts[BEGUN] if self._rule(track).revisit else 0
+            share = mean_share(self.n_steps - int(begun), eta)
+            M[:, track] += share * (A[:, track] - M[:, track])
 
     def _rule(self, track: int) -> Track:
         return self.rules[self.tracks[track]]
@@ -166,7 +181,7 @@ class KernelDescent(NoObjective):
         if self.solver.residuals == "clamped":
             rho = np.clip(rho, 0.0, self.solver.ceiling)
         bound = float(sample.omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
-        tolerance = self.solver.tolerance * float(self.own[1])
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
 
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
@@ -200,7 +215,7 @@ class KernelDescent(NoObjective):
         before = np.concatenate([scores, F[old]])
         rho = self.margins.residuals(before - K @ held, Y)
         # 3. its step
-        tolerance = self.solver.tolerance * float(self.own[1]) / damping
+        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1]) / damping
         U = omega / (self.k * damping)
         found = solve_local(K, self.margins.is_binary, rho, Y, U, tolerance, held)
         change = found.coefficients - held
@@ -242,17 +257,33 @@ class KernelDescent(NoObjective):
         """The examples that wait are a sample of their own; the best track stays alone."""
         for sample in self.working.rest():
             self._learn(*sample)
-        if self.tracks.size > 1:
-            self._keep_best()
-
-    def _keep_best(self) -> None:
-        """Only the best track, and the patterns that it has."""
         best = slice(self.best, self.best + 1)
         for name in ("A", "M", "F"):
             self.table.columns[name] = self.table.columns[name][:, best]
         self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
+        if self._rule(0).revisit:
+            self._hand_over()
         both = (self.table["A"] != 0.0) | (self.table["M"] != 0.0)
-        self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
+        if not both.all():
+            self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
+        self.counts[BEGUN] = self.counts[STEPS]
+
+    def _hand_over(self) -> None:
+        """The mean of the one track needs no patterns but those of f."""
+        A, M, patterns = self.table["A"][:, 0], self.table["M"][:, 0], self.support.patterns
+        has = np.any(A != 0.0, axis=1)
+        heirs, leave = np.flatnonzero(has), np.flatnonzero(~has & np.any(M != 0.0, axis=1))
+        if not heirs.size:
+            return
+        own = self.support.kernel.diagonal(patterns[heirs])
+        own = np.where(own > 0.0, own, 1.0)
+        for begin in range(0, leave.size, TOGETHER):
+            some = leave[begin : begin + TOGETHER]
+            values = self.support.between(patterns[some], patterns[heirs])
+            nearest = np.argmax(values**2 / own, axis=1)
+            shares = values[np.arange(some.size), nearest] / own[nearest]
+            np.add.at(M, heirs[nearest], shares[:, None] * M[some])
+            M[some] = 0.0
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""

@@ -89,6 +89,9 @@ class Learner(Protocol):
     def n_visits(self) -> int:
         """How often an example was looked at: the number of dot products, or of decodes."""
 
+    def numbers(self) -> dict[str, float]:
+        """Further columns of the history; always the same names."""
+
     def absorb(self, oracle: Any, row: int) -> None: ...
 
     def settle_primal(self) -> None: ...

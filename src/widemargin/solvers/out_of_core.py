@@ -516,6 +516,10 @@ class BlockDual:
         if self.checkpoint is not None:
             self.checkpoint(force=force)
 
+    def numbers(self) -> dict[str, float]:
+        """Nothing more."""
+        return {}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """All that is in memory, as copies; what is on disk is made to last."""
         for file in self.alpha:

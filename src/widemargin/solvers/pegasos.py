@@ -31,6 +31,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..expansion import BLOCK, Support
+from . import pegasos_planes
 from .kernel_learner import (
     KernelTask,
     Margins,
@@ -52,9 +53,15 @@ class Course(NamedTuple):
     numbers: np.ndarray  # (4,) t - 1, p, W, hinge of the block
 
 
+UNKNOWN = (
+    "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: "
+    "solver=Pegasos(regularisation=...)."
+)
+
+
 @dataclass(frozen=True)
 class Pegasos:
-    """Kernel machine of two or more classes by stochastic subgradients.
+    """Linear model of any problem, or kernel machine of classes, by stochastic subgradients.
 
     Parameters
     ----------
@@ -66,6 +73,9 @@ class Pegasos:
         lambda; by default 1 / (n C), for which the number of examples must be known.
     average : bool
         Predict with a polynomial-decay average of the iterates.
+    lag : float
+        Of linear models: how far the weights that planes are found at may be behind the shrinking
+        of a step, relatively (`pegasos_planes.py`); 0 brings all of them up to date at every step.
 
     Examples
     --------
@@ -84,6 +94,7 @@ class Pegasos:
     sample: int = 1
     regularisation: float | None = None
     average: bool = True
+    lag: float = 0.01
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
     uncertified: ClassVar[str | None] = (
@@ -99,6 +110,8 @@ class Pegasos:
         given = self.regularisation
         if given is not None and not 0 < given < np.inf:
             raise ValueError(f"regularisation must be positive and finite, got {given!r}.")
+        if not 0 <= self.lag < 1:
+            raise ValueError(f"lag is {self.lag!r}; a number in [0, 1) is needed.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -106,11 +119,37 @@ class Pegasos:
         """A learner without patterns; `rng` is not used."""
         check_task("Pegasos", task, self.kinds)
         if self.regularisation is None and task.n_examples is None:
-            raise ValueError(
-                "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream "
-                "give it: solver=Pegasos(regularisation=...)."
-            )
+            raise ValueError(UNKNOWN)
         return PegasosLearner(self, task, support)
+
+    # -------------------------------------------------------------- linear models, on planes
+
+    def init(self, oracle, geometry, start=None) -> pegasos_planes.Course:
+        """No steps yet. The first one forgets where it began, so `start` makes no difference."""
+        given = self.regularisation
+        scale = 1.0 / (len(oracle.examples) * oracle.C) if given is None else float(given)
+        return pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
+
+    def epoch(self, oracle, geometry, state, rng):
+        """One pass over the examples in random order."""
+        return pegasos_planes.pass_over(state, oracle, rng.permutation(oracle.examples))
+
+    def weights(self, state) -> np.ndarray:
+        """The mean, or without one the last iterate."""
+        return pegasos_planes.weights_of(state)
+
+    def done(self, epochs: int, mistakes) -> str | None:
+        """Enough passes."""
+        return "epochs" if epochs >= self.epochs else None
+
+    def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
+        """A learner of streams, whose number of examples is not known."""
+        if self.regularisation is None:
+            raise ValueError(UNKNOWN)
+        scale = float(self.regularisation)
+        return pegasos_planes.PegasosStream(
+            pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
+        )
 
 
 #: eta of the shares eta / (t + eta), t = 1, 2, ...

@@ -37,10 +37,16 @@ class Start(NamedTuple):
 
 
 class Mistakes(NamedTuple):
-    """What an epoch of a mistake-driven solver met: wrong predictions, and their summed loss."""
+    """What an epoch without an objective met: wrong predictions, and their summed loss.
+
+    `examples`: over how many examples the loss was summed, where an epoch is not a pass over all.
+    `numbers`: further columns of the history, always the same names.
+    """
 
     count: int  # type: ignore[assignment]
     loss: float
+    examples: int | None = None
+    numbers: dict[str, float] | None = None
 
 
 @runtime_checkable
@@ -57,6 +63,14 @@ class Uncertified(Protocol):
 
     def done(self, epochs: int, mistakes: Mistakes) -> str | None:
         """Why to stop after this many epochs, or None."""
+
+
+@runtime_checkable
+class Ends(Protocol):
+    """A solver with an end of its own, whatever the gap."""
+
+    def finished(self, state) -> str | None:
+        """Why to stop now, or None."""
 
 
 @runtime_checkable

@@ -230,6 +230,10 @@ class StreamLearner:
     def n_visits(self) -> int:
         return self.cache.n_visits
 
+    def numbers(self) -> dict[str, float]:
+        """Nothing more."""
+        return {}
+
     def absorb(self, oracle, row: int) -> None:
         """Test, then train on a part."""
         if row == 0:

@@ -9,7 +9,7 @@ pass, only the rest of its C_i is free.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from ...compile import kernel
 from ...geometry import Geometry, GeometryArrays
+from ...layouts import BoxRows, ClassRows
 from ...oracle import make_oracle
 from ...planes import (
     DualState,
@@ -33,6 +34,7 @@ from ...planes import (
 from ...problem import GivesPlanes, PredictionLosses
 from ...sequences import Sequences, joined_sequences
 from ..dual_coordinate import visit
+from ..learner import widened
 from .pool import IDLE, Explored, Retired
 
 #: Sweeps over kept planes after one that decodes.
@@ -102,18 +104,11 @@ class PlaneCache:
 
     def widen(self, oracle) -> None:
         """Room for the weights of features that are new."""
-        old, new = self.state.w.size, oracle.n_features
-        grows = getattr(oracle.problem, "appends_features", False) and self.geometry.is_plain
-        if not grows or new < old:
-            raise ValueError(
-                f"The stream grew from {self.state.w.size} to {oracle.n_features} weights. With a "
-                "prior, nonnegative weights or slack rescaling their number must be known from the "
-                "beginning: n_features=... of the stream (--features)."
-            )
-        self.geometry, self.problem = Geometry(new), oracle.problem
-        v, scratch = longer(self.state.v, new), longer(self.state.scratch, new)
+        widen = widening(oracle, self.state.w.size, self.geometry)
+        self.geometry, self.problem = Geometry(oracle.n_features), oracle.problem
+        v, scratch = widen(self.state.v), widen(self.state.scratch)
         self.state = self.state._replace(geometry=self.geometry.arrays, v=v, w=v, scratch=scratch)
-        self.base, self._oracle = longer(self.base, new), None
+        self.base, self._oracle = widen(self.base), None
 
     def explore(self, begin: int, gap: float, fresh: int = 0, count: int | None = None) -> Explored:
         """As `RowCache.explore`; the planes found are kept for `admit`."""
@@ -143,18 +138,8 @@ class PlaneCache:
 
     def predicted_loss(self, oracle, picks: np.ndarray) -> float:
         """Loss of the predictions of some. (A hinge of 0 means that the truth was predicted.)"""
-        w, problem = self.state.w, self.problem
-        if not picks.size:
-            return 0.0
         X, Y = taken(oracle.X, picks), taken(oracle.Y, picks)
-        if isinstance(problem, PredictionLosses):
-            return float(problem.prediction_losses(X, Y, w).sum())
-        total = 0.0
-        for k in range(picks.size):
-            x = X[k].toarray()[0] if sp.issparse(X) else X[k]
-            predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
-            total += float(problem.loss(Y[k], predict(x, w)))
-        return total
+        return predicted_loss(self.problem, X, Y, self.state.w)
 
     def admit(self, picks: np.ndarray) -> None:
         """Keep these examples of the part, with the planes that `explore` found."""
@@ -265,6 +250,20 @@ class PlaneCache:
         self.arrays()
 
 
+def predicted_loss(problem, X, Y, w: np.ndarray) -> float:
+    """Summed loss of the predictions of some examples."""
+    if not len(Y):
+        return 0.0
+    if isinstance(problem, PredictionLosses):
+        return float(problem.prediction_losses(X, Y, w).sum())
+    total = 0.0
+    predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
+    for k in range(len(Y)):
+        x = X[k].toarray()[0] if sp.issparse(X) else X[k]
+        total += float(problem.loss(Y[k], predict(x, w)))
+    return total
+
+
 def empty_state(oracle, geometry: Geometry) -> DualState:
     """No examples yet."""
     state = seeded_state(oracle, geometry)
@@ -350,6 +349,23 @@ def add_planes(planes, count, v):
 def longer(vector: np.ndarray, size: int) -> np.ndarray:
     """A vector with zeros behind it."""
     return np.concatenate([vector, np.zeros(size - vector.size)])
+
+
+def widening(oracle, old: int, geometry: Geometry) -> Callable[[np.ndarray], np.ndarray]:
+    """What makes room in `old` flat weights for the columns of this part that are new."""
+    data, new = getattr(oracle, "data", None), oracle.n_features
+    if new > old and geometry.is_plain:
+        if getattr(oracle.problem, "appends_features", False):
+            return lambda w: longer(w, new)
+        if isinstance(data, BoxRows | ClassRows):
+            width = 1 if isinstance(data, BoxRows) else data.loss.shape[0]
+            bias = bool(data.rows.bias)
+            return lambda w: widened(w, old // width - bias, data.rows.n_columns, bias, width)
+    raise ValueError(
+        f"The stream grew from {old} to {new} weights. With a prior, nonnegative weights or slack "
+        "rescaling their number must be known from the beginning: n_features=... of the stream "
+        "(--features)."
+    )
 
 
 def taken(items: Any, places: np.ndarray) -> Any:

@@ -1,0 +1,310 @@
+"""Functional descent on planes against reference QPs, the thesis' theorems and the kernel path."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import reference
+import scipy.sparse as sp
+
+from widemargin import (
+    SVMClassifier,
+)
+from widemargin.geometry import Geometry
+from widemargin.kernels import Linear
+from widemargin.oracle import PythonOracle, make_oracle
+from widemargin.problems import Binary, Chain, Multiclass, Regression
+from widemargin.run import run
+from widemargin.sequences import Sequences
+from widemargin.solvers import FunctionalDescent, Learner, StreamingSolver
+from widemargin.solvers.damping import REACHES
+from widemargin.stopping import Gap
+
+EXACT = {"tolerance": 1e-9, "average": None, "schedule": "constant"}
+
+
+class Listed(Chain):
+    """A chain that can list its labellings."""
+
+    def outputs(self, x):
+        return self.every_output(x)
+
+    def every_output(self, x):
+        grid = np.indices((self.n_labels,) * x.n_positions)
+        return [np.array(labels) for labels in grid.reshape(x.n_positions, -1).T]
+
+
+def data_of(task: str, n=24, seed=0):
+    """(problem, X, Y) of a small problem."""
+    rng = np.random.default_rng(seed)
+    X = reference.inputs(rng, n, 3)
+    if task == "binary":
+        return Binary(3, 1.0), X, rng.choice([-1.0, 1.0, 0.5], n)
+    if task == "multiclass":
+        return Multiclass(3, reference.random_cost(rng, 3), 1.0), X, rng.integers(0, 3, n)
+    if task == "regression":
+        return Regression(3, 0.1, 1.0), X, rng.standard_normal(n)
+    lengths = rng.integers(1, 4, n)
+    begin = np.concatenate([[0], np.cumsum(lengths)])
+    rows = reference.representable(rng.standard_normal((begin[-1], 3)))
+    Y = [rng.integers(0, 2, size) for size in lengths]
+    if task == "chain":
+        return Listed(3, 2), Sequences(sp.csr_matrix(rows), begin), Y
+    x = [rows[a:b] for a, b in pairwise(begin)]
+    return reference.Tagger(3), x, [tuple(y.tolist()) for y in Y]
+
+
+def shown(problem, X, Y, rescaling="margin"):
+    """Every plane of every example, as the judge takes them."""
+    one = [X[i] for i in range(len(Y))]
+    return reference.all_planes(problem, one, list(Y), rescaling)
+
+
+def clamped(planes, w, ceiling):
+    """The same with the residual margin at w in [0, M]."""
+    found = []
+    for rows in planes:
+        found.append([])
+        for loss, delta in rows:
+            rho = min(max(loss - w @ delta, 0.0), ceiling)
+            found[-1].append((rho + w @ delta, delta))
+    return found
+
+
+def test_protocols():
+    solver = FunctionalDescent()
+    assert isinstance(solver, StreamingSolver)
+    problem, X, Y = data_of("binary")
+    oracle, rng = make_oracle(problem, X, Y, 1.0), np.random.default_rng(0)
+    assert isinstance(solver.learner(oracle, Geometry(problem.n_features), rng), Learner)
+
+
+# ------------------------------------------------------------ each step
+
+CASES = [
+    (task, residuals, rescaling, inner)
+    for task in ("binary", "multiclass", "regression", "chain", "tagger")
+    for residuals in ("free", "clamped", "ceiling")
+    for rescaling in ("margin", "slack")
+    for inner in ("dual_coordinate", "one_slack")
+    if not (inner == "one_slack" and residuals != "free")
+    and not (residuals == "ceiling" and task in ("regression", "tagger"))
+    and not (rescaling == "slack" and task in ("regression", "tagger", "binary"))
+]
+
+
+@pytest.mark.parametrize(("task", "residuals", "rescaling", "inner"), CASES)
+def test_each_step_is_the_minimiser(task, residuals, rescaling, inner):
+    """Eq. 3.4, or the errata's problem, by a QP over listed outputs; Theorems 2 and 3."""
+    problem, X, Y = data_of(task)
+    planes = shown(problem, X, Y, rescaling)
+    oracle = make_oracle(problem, X, Y, 1.0, None, rescaling)
+    ceiling = 0.7 if residuals == "ceiling" else np.inf
+    solver = FunctionalDescent(
+        residuals="free" if residuals == "free" else "clamped",
+        ceiling=ceiling,
+        inner=inner,
+        sample=8,
+        scale=0.5,
+        **EXACT,
+    )
+    state, rng = solver.init(oracle, Geometry(problem.n_features)), np.random.default_rng(1)
+    for t in range(1, 4):
+        order, before = np.sort(rng.permutation(len(Y))[:8]), state.w.copy()
+        omega = rng.uniform(0.5, 1.5, 8)
+        state.learn(oracle, order, omega, np.zeros(8))
+        (damping,) = solver.dampings(t, 8, len(Y))
+        some = [planes[i] for i in order]
+        if residuals != "free":
+            some = clamped(some, before, ceiling)
+        U = omega / (8 * damping)
+        prior = reference.Prior(before, np.eye(before.size), np.zeros(before.size, bool))
+        best = reference.solve(some, U, prior)
+        found = reference.objective(some, U, prior, state.w)
+        assert found <= best.objective + 1e-7 * max(1.0, best.objective)
+        np.testing.assert_allclose(state.w, best.w, atol=2e-4)
+        numbers, u = state.numbers(), state.w - before
+        assert numbers["square_step"] == pytest.approx(u @ u, abs=1e-10)
+        bound = omega @ reference.hinges(some, before) / (8 * damping)
+        assert numbers["step_bound"] == pytest.approx(bound)
+        assert numbers["square_step"] <= bound + 1e-9  # Theorem 3
+        # Theorem 2: no step of the same length has less hinge
+        for _ in range(5):
+            other = rng.standard_normal(u.size)
+            other *= np.linalg.norm(u) / max(np.linalg.norm(other), 1e-300)
+            hinges = [U @ reference.hinges(some, before + step) for step in (u, other)]
+            assert hinges[0] <= hinges[1] + 1e-6
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full", "nonnegative"])
+def test_a_prior_is_the_metric_of_a_step(kind):
+    """|u|^2 under the inverse covariance; weights that may not be negative never are."""
+    problem, X, Y = data_of("binary", seed=5)
+    d, rng = problem.n_features, np.random.default_rng(2)
+    root = rng.standard_normal((d, d))
+    variance = {"full": root @ root.T + np.eye(d)}.get(kind, rng.uniform(0.5, 2.0, d))
+    prior, mask = (rng.uniform(0.0, 1.0, d), variance), kind == "nonnegative"
+    geometry = Geometry(d, prior, mask)
+    oracle = make_oracle(problem, X, Y, 1.0)
+    solver = FunctionalDescent(sample=10, scale=0.5, **EXACT)
+    state, whole = solver.init(oracle, geometry), reference.written_out(d, prior, mask)
+    np.testing.assert_array_equal(state.w, geometry.mean)
+    for _ in range(3):
+        order, before = rng.permutation(len(Y))[:10], state.w.copy()
+        state.learn(oracle, order, np.ones(10), np.zeros(10))
+        planes = [reference.planes_of(problem, X[i], Y[i]) for i in order]
+        moved = reference.Prior(before, whole.covariance, whole.nonnegative)
+        best = reference.solve(planes, np.full(10, 2.0), moved)
+        found = reference.objective(planes, np.full(10, 2.0), moved, state.w)
+        assert found <= best.objective + 1e-7
+        u = state.w - before
+        square = u @ np.linalg.solve(whole.covariance, u)
+        assert state.numbers()["square_step"] == pytest.approx(square, abs=1e-10)
+
+
+@pytest.mark.parametrize("task", ["multiclass", "chain"])
+def test_a_radius_bounds_the_step(task):
+    problem, X, Y = data_of(task)
+    oracle, geometry = make_oracle(problem, X, Y, 1.0), Geometry(problem.n_features)
+    for radius in (0.05, lambda t, k, n: 0.5 / t, 20.0):
+        solver = FunctionalDescent(sample=12, radius=radius, average=None, tolerance=1e-4)
+        state = solver.init(oracle, geometry)
+        state.learn(oracle, np.arange(12), np.ones(12), np.zeros(12))
+        most = (0.5 if callable(radius) else radius) ** 2
+        numbers = state.numbers()
+        assert state.w @ state.w == pytest.approx(numbers["square_step"], rel=1e-6)
+        assert numbers["square_step"] <= most * (1 + 1e-9)
+        unit = state.own[1]
+        left = 0.5 * numbers["damping"] * (most - numbers["square_step"])
+        assert left <= 1.01e-4 * unit
+        if radius == 20.0:  # a longer step would not lower the hinge any further
+            continue
+        assert numbers["square_step"] == pytest.approx(most, rel=0.05)
+        fixed = FunctionalDescent(sample=12, scale=12 * numbers["damping"], **EXACT)
+        again = fixed.init(oracle, geometry)
+        again.learn(oracle, np.arange(12), np.ones(12), np.zeros(12))
+        np.testing.assert_allclose(again.w, state.w, atol=0.02)
+
+
+def test_finite_sums_of_inverse_dampings_converge():
+    """|u_t| <= R / damping_t: what is left of the way is bounded, and goes to 0."""
+    problem, X, Y = data_of("chain")
+    planes = shown(problem, X, Y)
+    R = max(np.linalg.norm(delta) for rows in planes for _, delta in rows)
+    oracle = make_oracle(problem, X, Y, 1.0)
+    solver = FunctionalDescent(sample=6, schedule="power", rate=2.0, average=None, tolerance=1e-6)
+    state, rng = solver.init(oracle, Geometry(problem.n_features)), np.random.default_rng(0)
+    path, dampings = [], []
+    for _ in range(30):
+        state.learn(oracle, rng.permutation(len(Y))[:6], np.ones(6), np.zeros(6))
+        path.append(state.w.copy())
+        dampings.append(state.numbers()["damping"])
+    rest = np.cumsum(1.0 / np.array(dampings)[::-1])[::-1]
+    for t in range(29):
+        assert np.linalg.norm(path[-1] - path[t]) <= R * rest[t + 1] + 1e-9
+
+
+# ------------------------------------------------------------ one algorithm, several ways
+
+
+@pytest.mark.parametrize("residuals", ["free", "clamped"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_linear_kernel_is_the_explicit_linear_model(classes, residuals):
+    """The same samples by the kernel path and by planes: the same function."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(classes, size=120)
+    X = rng.standard_normal((120, 4)) + np.eye(4)[:classes][y]
+    solver = FunctionalDescent(
+        sample=15, schedule="power", rate=0.5, scale=3.0, tolerance=1e-10, residuals=residuals
+    )
+    given = {"solver": solver, "fit_intercept": False, "random_state": 0}
+    linear = SVMClassifier(**given).fit_stream((X, y), passes=2)
+    machine = SVMClassifier(kernel=Linear(), precision="float64", **given)
+    machine.fit_stream((X, y), passes=2)
+    explicit = machine.dual_coef_ @ machine.support_vectors_
+    np.testing.assert_allclose(linear.coef_, explicit, atol=2e-5)
+    for name in ("square_step", "step_bound", "damping", "sample_hinge"):
+        ours, theirs = linear.history_[name], machine.history_[name]
+        np.testing.assert_allclose(ours[-1], theirs[-1], atol=1e-5)
+
+
+def test_binary_is_structural_and_python_is_compiled():
+    """Two classes as a sign, as a multiclass problem and by plain Python: the same steps."""
+    _, X, Y = data_of("binary", n=40, seed=4)
+    sign = np.sign(Y)
+    solver = FunctionalDescent(sample=8, scale=0.3, **EXACT)
+    half = Multiclass(3, 1.0 - np.eye(2), np.sqrt(0.5))
+    made = {
+        "binary": make_oracle(Binary(3, 1.0), X, sign, 1.0),
+        "python": PythonOracle(Binary(3, 1.0), X, sign),
+        "classes": make_oracle(half, np.sqrt(0.5) * X, (sign > 0).astype(int), 1.0),
+    }
+    weights = {}
+    for name, oracle in made.items():
+        last = run(solver, oracle, Geometry(oracle.n_features), np.random.default_rng(0), Gap(0.0))
+        weights[name] = last.w
+        assert last.certificate is None and last.stopped_by == "epochs"
+    np.testing.assert_allclose(weights["python"], weights["binary"], atol=1e-6)
+    of_classes = weights["classes"].reshape(-1, 2)
+    difference = np.sqrt(0.5) * (of_classes[:, 1] - of_classes[:, 0])
+    np.testing.assert_allclose(difference, weights["binary"], atol=1e-6)
+    problem, seqs, labels = data_of("chain", n=20)
+    one, other = (
+        run(solver, oracle, Geometry(problem.n_features), np.random.default_rng(1), Gap(0.0)).w
+        for oracle in (make_oracle(problem, seqs, labels, 1.0), PythonOracle(problem, seqs, labels))
+    )
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_inner_solvers_agree():
+    problem, X, Y = data_of("chain", n=40)
+    found = []
+    for inner in ("dual_coordinate", "one_slack"):
+        solver = FunctionalDescent(sample=10, inner=inner, scale=0.3, **EXACT)
+        oracle = make_oracle(problem, X, Y, 1.0)
+        geometry = Geometry(problem.n_features)
+        found.append(run(solver, oracle, geometry, np.random.default_rng(0), Gap(0.0)).w)
+    np.testing.assert_allclose(*found, atol=1e-5)
+
+
+def test_tracks_descend_as_if_alone():
+    """Each is the run of its schedule; the best has the least weighted loss on new samples."""
+    problem, X, Y = data_of("chain", n=60, seed=9)
+    oracle, geometry = make_oracle(problem, X, Y, 1.0), Geometry(problem.n_features)
+    solver = FunctionalDescent(sample=6, tolerance=1e-7)
+    state, losses = solver.init(oracle, geometry), np.zeros(len(REACHES))
+    order = np.random.default_rng(0).permutation(60).reshape(10, 6)
+    state.local.take(oracle, order[0])
+    own = state.local.unit(np.zeros(problem.n_features))[0]
+    alone = []
+    for reach in REACHES:
+        rule = lambda t, k, n, reach=reach: own * np.sqrt(t) / (reach * k)  # noqa: E731
+        one = FunctionalDescent(sample=6, schedule=rule, tolerance=1e-7)
+        alone.append(one.init(oracle, geometry))
+    for t, sample in enumerate(order, 1):
+        for track, one in enumerate(alone):
+            wrong = [problem.loss(Y[i], problem.decode(X[i], one.w)) for i in sample]
+            losses[track] += t * sum(wrong)
+            one.learn(oracle, sample, np.ones(6), np.zeros(6))
+        state.learn(oracle, sample, np.ones(6), np.ones(6))
+        for track, one in enumerate(alone):
+            np.testing.assert_allclose(state.means[track], one.w, atol=1e-3)
+    np.testing.assert_allclose(state.losses, losses, atol=12)
+    assert state.best == np.argmin(state.losses)
+    before = state.w.copy()
+    state.keep_best()
+    assert len(state.iterates) == 1
+    np.testing.assert_array_equal(state.w, before)
+
+
+def test_units_change_nothing():
+    """Features times 1/2, losses times 4: the same predictions, weights times 8."""
+    problem, X, Y = data_of("multiclass", n=60)
+    wide = Multiclass(3, 4.0 * problem.loss_matrix, 0.5)
+    solver, found = FunctionalDescent(), []
+    for one, inputs in ((problem, X), (wide, 0.5 * X)):
+        oracle, rng = make_oracle(one, inputs, Y, 1.0), np.random.default_rng(0)
+        found.append(run(solver, oracle, Geometry(one.n_features), rng, Gap(0.0)).w)
+    np.testing.assert_allclose(found[1], 8.0 * found[0], rtol=1e-9)
