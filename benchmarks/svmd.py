@@ -211,25 +211,63 @@ def counting() -> str:
         "svmd_counting",
         [("counting sequence", "average error", lines, ""), ("step", "eta", steps, "loglog")],
     )
-    solver = SVMD(step=1.0, meta_step=1.0, decay=1.0, buffer=512, regularisation=1.0)
-    run = Run(solver, KernelTask("novelty"), X, y, USPS_KERNEL)
-    wraps = [300, 1200, 1500, 3000]
-    novelty = picture(
-        "svmd_novelty", [("novelty detection", "eta", {"step": run.step}, "log")], wraps
-    )
-    usual = [run.step[t : t + 60].max() / run.step[t - 1] for t in range(200, 5900)]
-    rises = [
-        [f"{t}", f"{run.step[t : t + 60].max() / run.step[t - 1]:.2f}"] for t in (*wraps, 3300)
-    ]
+    schedules = [[f"{tau:g}", *scheduled(X, y, tau)] for tau in (1.0, 10.0, 100.0, 1e3, 1e4, 1e6)]
     return (
         "## counting\n\nThe counting sequence (Figures 5-7): 600 of each digit of training and "
         "test set together, the first ones of each; nu = 0.05, eta_0 = mu = 1. The paper: under "
         "19 % for SVMD, scheduled decay near chance (90 %), lambda = 0 between. It does not give "
         "the first margin (0.1 here, others below).\n\n" + table(COLUMNS, rows) + "\n" + shown
-        + "\nNovelty detection with mu = lambda = 1, c = 1, margin 1: the step falls to about "
-        "0.01, not to 0, and rises where the counter wraps. Largest step of the 60 examples from t "
-        f"on, over the step before t (median over all t: {np.median(usual):.2f}, 90th percentile "
-        f"{np.quantile(usual, 0.9):.2f}):\n\n" + table(["t", "rise"], rises) + "\n" + novelty
+        + "\nNORMA with tau = 100 is at 68 %, not near chance, whatever the first margin is. With "
+        "c = 1 a step eta leaves 1 - eta of f: the machine remembers about 1 / eta examples. With "
+        "eta near 1 that is the last one, and the error is that of chance; the sooner the step "
+        "falls, the longer the memory. So what fails is not that the step decays, as the paper has "
+        "it, but that it is too long for too long; tau = 1 comes close to SVMD with lambda = 0, "
+        "and near chance is what larger tau give:\n\n"
+        + table(["tau", "first margin 0.1", "1", "0.001"], schedules) + "\n" + novelty(X, y)
+    )  # fmt: skip
+
+
+def scheduled(X, y, tau: float) -> list[str]:
+    """Average error of NORMA on the counting sequence for three first margins."""
+    found = []
+    for margin in (0.1, 1.0, 0.001):
+        solver = NORMA(tau=tau, nu=0.05, step=1.0, buffer=512, margin=margin)
+        run = Run(solver, KernelTask("classes", 10), X, y, USPS_KERNEL)
+        found.append(percent(run.average[-1]))
+    return found
+
+
+def novelty(X, y) -> str:
+    """The step of novelty detection where the hundreds of the counter change."""
+    solver = SVMD(step=1.0, meta_step=1.0, decay=1.0, buffer=512, regularisation=1.0)
+    run = Run(solver, KernelTask("novelty"), X, y, USPS_KERNEL)
+    wraps = np.arange(300, 5900, 300)
+    shown = picture(
+        "svmd_novelty", [("novelty detection", "eta", {"step": run.step}, "log")], wraps
+    )
+
+    def rise(t: int) -> float:
+        """Largest step of the 60 examples from t on, over the step before."""
+        return float(run.step[t : t + 60].max() / run.step[t - 1])
+
+    usual = np.array([rise(t) for t in range(200, 5900)])
+    each = [[str(t), f"{rise(t):.2f}", f"{100 * np.mean(usual < rise(t)):.0f}"] for t in wraps]
+    after = [
+        [str(t), f"{np.exp(np.mean([np.log(rise(int(wrap) + t)) for wrap in wraps[:-1]])):.2f}"]
+        for t in (0, 10, 20, 30, 60, 90, 150, 210, 270)
+    ]
+    columns = ["t", "rise", "percentile among all t"]
+    return (
+        "Novelty detection with mu = lambda = 1, c = 1, margin 1 (the paper gives only the first "
+        "two): the step falls to about 0.01, not to 0. It rises where the counter wraps: the "
+        "largest step of the next 60 examples over the step before t, geometric mean over all "
+        "hundreds, by the distance of t from the wrap:\n\n"
+        + table(["examples after the wrap", "mean rise"], after)
+        + "\nThe wraps one by one. The paper names 300, 1200, 1500 and 3000, after the single "
+        "ones at 6, 60, 120, 150 and 180; ours are at 300, 1200, 2100, 3000, 3300, 3600 and 5100, "
+        "and where 5 follows 4 (1500 and 4500) nothing is to be seen in either round. Other c, nu, "
+        "first margins and first steps were tried (120 settings): none shows all of the paper's "
+        "list.\n\n" + table(columns, each) + "\n" + shown
     )  # fmt: skip
 
 

@@ -305,6 +305,8 @@ def test_grid_search_over_kernels_and_solvers():
         (SVMClassifier(kernel="rbf", solver="dual_coordinate"), "learns linear models"),
         (SVMClassifier(kernel="rbf", gamma=0), "gamma must be a positive"),
         (SVMClassifier(kernel="rbf", precision="half"), "'float32' or 'float64'"),
+        (SVMClassifier(kernel="poly", coef0=np.nan), "coef0 must be a finite number"),
+        (SVMClassifier(kernel="poly", gamma=1e9, degree=30), r"coef0\)\^30 is too large"),
         (SVMClassifier(kernel="rbf", prior=(0, 1)), "prior is for linear models"),
         (SVMClassifier(kernel="rbf", nonnegative=True), "nonnegative is for linear models"),
         (SVMClassifier(kernel="rbf", rescaling="slack"), "rescaling is for linear models"),
@@ -326,16 +328,35 @@ def test_what_is_refused(model, message):
 
 
 def test_values_of_solvers_that_are_refused():
-    for make in (
-        lambda: SVMD(buffer=0),
-        lambda: NORMA(buffer=0),
-        lambda: SVMD(nu=1.0),
-        lambda: LaSVM(selection="best"),
-        lambda: LaRank(schedule="moods"),
-        lambda: LaRank(memory=0),
+    for make, name in (
+        (lambda: SVMD(buffer=0), "buffer"),
+        (lambda: SVMD(buffer=2.5), "buffer"),
+        (lambda: NORMA(buffer=0), "buffer"),
+        (lambda: SVMD(epochs=1.5), "epochs"),
+        (lambda: SVMD(step="long"), "step"),
+        (lambda: SVMD(nu=1.0), "nu"),
+        (lambda: LaSVM(selection="best"), "selection"),
+        (lambda: LaSVM(memory="all"), "memory"),
+        (lambda: LaRank(schedule="moods"), "schedule"),
+        (lambda: LaRank(memory=0), "memory"),
+        (lambda: LaRank(window=0), "window"),
     ):
-        with pytest.raises(ValueError, match=r"is|must be"):
+        with pytest.raises(ValueError, match=rf"{name} (is|must be)"):
             make()
+
+
+def test_rows_too_large_for_single_precision_are_named():
+    X, y = rings(40)
+    X[7] *= 1e25
+    with pytest.raises(ValueError, match="Row 7 of X has numbers too large for kernel"):
+        SVMClassifier(kernel="linear", solver="lasvm", max_passes=1).fit_stream((X, y))
+
+
+def test_a_precomputed_kernel_that_is_none_is_told():
+    K = np.eye(40)
+    K[0, 1] = K[1, 0] = 2.0
+    with pytest.warns(UserWarning, match="smallest eigenvalue is -1"):
+        SVMClassifier(kernel="precomputed", random_state=0).fit(K, rings(40)[1])
 
 
 def test_uncertified_solvers_say_why():

@@ -130,13 +130,13 @@ def test_output_kernels():
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("megabytes", [10.0, 0.002])
-def test_rows_follow_patterns_that_come_and_go(dense, megabytes):
+@pytest.mark.parametrize(("megabytes", "shared"), [(10.0, False), (0.002, False), (0.03, True)])
+def test_rows_follow_patterns_that_come_and_go(dense, megabytes, shared):
     """Every k(example, slot) and every kept row is right while patterns enter, leave and move."""
     chance = np.random.default_rng(1)
     X, kernel = chance.normal(size=(300, 5)), RBF(0.3)
     support = Support(kernel, 5, np.float64, dense)
-    gram, live, free, capacity = Gram(support, megabytes), {}, [], 16
+    gram, live, free, capacity = Gram(support, megabytes, shared), {}, [], 16
     gram.grow(capacity)
     exact = pairwise.rbf_kernel(X, X, 0.3)
     for start in range(0, 300, 16):
@@ -168,6 +168,8 @@ def test_rows_follow_patterns_that_come_and_go(dense, megabytes):
             for other, j in live.items():
                 assert gram.kept.values[row, other] == pytest.approx(exact[i, j], abs=1e-12)
         assert gram.n_bytes <= max(megabytes * 2**20, 2 * capacity * 8)
+        if shared and dense:  # the patterns are within the bound, too
+            assert gram.n_bytes + 5 * 8 * capacity <= megabytes * 2**20
     coefficients = np.zeros((support.n_slots, 2))
     coefficients[list(live)] = chance.normal(size=(len(live), 2))
     machine = Machine(support, coefficients, np.array([1.0, 2.0]))

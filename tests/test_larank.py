@@ -446,7 +446,7 @@ def test_protocols_and_parameters():
         ({"schedule": "fast"}, "schedule is 'fast'"),
         ({"epochs": 0}, "epochs is 0"),
         ({"block": 1.5}, "block is 1.5"),
-        ({"memory": 0}, "memory is 0 megabytes"),
+        ({"memory": 0}, "memory is 0; a positive"),
         ({"tau": -1.0}, "tau is -1.0"),
     ):
         with pytest.raises(ValueError, match=message):

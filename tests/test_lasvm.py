@@ -398,7 +398,7 @@ def test_gradient_selection_takes_the_worst_of_the_pool():
     X, y = examples(40, seed=13)
     learner = make(LaSVM(partner="first_order", selection="gradient", reprocess=0), RBF(0.5), X)
     part = Part(X, y, np.ones(len(y)))
-    order, original = None, module.loops.absorb
+    order, original = None, module.examples.absorb
 
     def spy(machine, kept, block, coming, *rest):
         nonlocal order
@@ -407,11 +407,11 @@ def test_gradient_selection_takes_the_worst_of_the_pool():
         return code
 
     naive = Naive(RBF(0.5).block(*[learner.support.patterns_of(X)] * 2), y, 1.0, 1e-3, True)
-    module.loops.absorb, kept = spy, module.loops.absorb
+    module.examples.absorb, kept = spy, module.examples.absorb
     try:
         learner.absorb(part, 0)
     finally:
-        module.loops.absorb = kept
+        module.examples.absorb = kept
     assert sorted(order) == list(range(40))
     machines = [naive]
     for at, k in enumerate(order):

@@ -257,10 +257,6 @@ def check_budget(name: str, limit: int | None, support: Support, megabytes: floa
         raise ValueError(f"budget is {name!r}; known are {', '.join(map(repr, BUDGETS))}.")
     if limit is None:
         return
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise ValueError(
-            f"buffer is {limit!r}; the number of support patterns to keep, at least 1, or None."
-        )
     if name == "merge":
         if not isinstance(support.kernel, RBF):
             raise ValueError(

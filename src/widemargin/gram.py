@@ -6,6 +6,7 @@ compiled loop that misses a row returns to Python and asks (`Gram.fetch`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ class Gram:
     support : Support
     megabytes : float
         Bound of the rows kept; at least two rows always are.
+    with_patterns : bool
+        Whether the patterns themselves count, too, where they are dense; half of the bound is for
+        rows in any case.
 
     Attributes
     ----------
@@ -39,8 +43,9 @@ class Gram:
         What compiled loops read and write.
     """
 
-    def __init__(self, support: Support, megabytes: float):
+    def __init__(self, support: Support, megabytes: float, with_patterns: bool = False):
         self.support = support
+        self._beside = support.n_columns if with_patterns and support.dense else 0  # per slot
         # Pages of a buffer that were never written cost no memory, so it has its final size.
         self._most = max(16, int(megabytes * 2**20) // support.dtype.itemsize)
         self._buffer = np.empty(self._most, support.dtype)
@@ -56,8 +61,12 @@ class Gram:
         """Memory of the rows in use."""
         return int((self.kept.slot_of >= 0).sum()) * self.capacity * self._buffer.itemsize
 
+    def _room(self, capacity: int) -> int:
+        """Kernel values that may be kept; patterns take some of the bound."""
+        return max(self._most // 2, self._most - capacity * self._beside)
+
     def _shaped(self, capacity: int) -> Kept:
-        n_rows = min(capacity, max(2, self._most // max(1, capacity)))
+        n_rows = min(capacity, max(2, self._room(capacity) // max(1, capacity)))
         if n_rows * capacity > self._buffer.size:  # two rows are always there
             self._buffer = np.empty(n_rows * capacity, self._buffer.dtype)
         return Kept(
@@ -70,10 +79,13 @@ class Gram:
 
     def grow(self, capacity: int) -> None:
         """Room for more slots. Rows move inside the buffer; those used longest ago may go."""
-        old = self.kept
-        if capacity <= self.capacity:
-            return
-        before = self._buffer
+        if capacity > self.capacity:
+            self.kept = self._moved(capacity)
+            self._trim()
+
+    def _moved(self, capacity: int) -> Kept:
+        """The rows kept, made wider."""
+        old, before = self.kept, self._buffer
         new = self._shaped(capacity)
         inside = self._buffer is before
         kept = np.flatnonzero(old.slot_of >= 0)
@@ -88,7 +100,18 @@ class Gram:
             spread_rows(before, kept.size, width, capacity)
         else:
             new.values[: kept.size, :width] = old.values[kept]
-        self.kept = new
+        return new
+
+    def _trim(self) -> None:
+        """Give back what patterns have taken of the bound."""
+        room, shape = self._room(self.capacity), self.kept.values.shape
+        if not shape[0] * shape[1] <= room < self._buffer.size:
+            return
+        self.kept = self.kept._replace(values=np.empty((0, 0), self._buffer.dtype))
+        with suppress(ValueError):  # somebody looks at it
+            self._buffer.resize(room)
+        values = self._buffer[: shape[0] * shape[1]].reshape(shape)
+        self.kept = self.kept._replace(values=values)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The rows kept, to the bit: values computed anew could differ in their last one."""

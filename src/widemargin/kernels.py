@@ -68,6 +68,12 @@ def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
     else:
         matrix = sp.csr_matrix(X, dtype=dtype)
         squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
+    if not (squares <= np.finfo(dtype).max).all():
+        row = int(np.flatnonzero(~(squares <= np.finfo(dtype).max))[0])
+        raise ValueError(
+            f"Row {row} of X has numbers too large for kernel values of type {np.dtype(dtype)}: "
+            "scale the features, or ask for precision='float64'."
+        )
     return Patterns(matrix, squares.astype(dtype))
 
 
@@ -147,13 +153,21 @@ class Polynomial:
         values += values.dtype.type(self.coef0)
         base, left = values, self.degree  # repeated squaring: np.power is slow
         power = None
-        while left:
-            if left & 1:
-                power = base.copy() if power is None else np.multiply(power, base, out=power)
-            left >>= 1
-            if left:
-                base = base * base
-        return np.ones_like(values) if power is None else power
+        with np.errstate(over="ignore", invalid="ignore"):
+            while left:
+                if left & 1:
+                    power = base.copy() if power is None else np.multiply(power, base, out=power)
+                left >>= 1
+                if left:
+                    base = base * base
+        if power is None:
+            return np.ones_like(values)
+        if power.size and not (np.isfinite(power.max()) and np.isfinite(power.min())):
+            raise ValueError(
+                f"(gamma <x, z> + coef0)^{self.degree} is too large for {power.dtype}: scale the "
+                "features, or take a smaller gamma or degree."
+            )
+        return power
 
 
 @dataclass(frozen=True)
@@ -291,6 +305,8 @@ def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float
     if "degree" in has:
         if not isinstance(degree, int | np.integer) or degree < 1:
             raise ValueError(f"degree must be a whole number above 0, got {degree!r}.")
+        if not isinstance(coef0, int | float | np.number) or not np.isfinite(coef0):
+            raise ValueError(f"coef0 must be a finite number, got {coef0!r}.")
         made = replace(made, degree=int(degree), coef0=float(coef0))
     if "gamma" in has:
         made = replace(made, gamma=gamma_value(gamma, X))

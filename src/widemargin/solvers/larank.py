@@ -71,7 +71,7 @@ class LaRank:
     tau : float
         Differences of gradients that are not worth a step, as a share of the largest loss.
     memory : float
-        Megabytes of kernel values between patterns that are kept.
+        Megabytes of patterns and of kernel values between them that are kept.
     block : int
         Examples whose kernel values are computed together.
     window : float
@@ -108,10 +108,12 @@ class LaRank:
             number = getattr(self, name)
             if not isinstance(number, int | np.integer) or number < 1:
                 raise ValueError(f"{name} is {number!r}; a whole number above 0 is needed.")
-        if not self.memory > 0:
-            raise ValueError(f"memory is {self.memory} megabytes; more than 0 is needed.")
-        if not 0 <= self.tau < np.inf:
-            raise ValueError(f"tau is {self.tau}; a finite number >= 0 is needed.")
+        for name in ("memory", "window"):
+            number = getattr(self, name)
+            if not isinstance(number, int | float | np.number) or not 0 < number < np.inf:
+                raise ValueError(f"{name} is {number!r}; a positive finite number is needed.")
+        if not isinstance(self.tau, int | float | np.number) or not 0 <= self.tau < np.inf:
+            raise ValueError(f"tau is {self.tau!r}; a finite number >= 0 is needed.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -137,7 +139,7 @@ class LaRankLearner:
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)
-        self.gram = Gram(support, solver.memory)
+        self.gram = Gram(support, solver.memory, with_patterns=True)
         self.gram.grow(FIRST)
         self.machine = new_machine(task.n_outputs, FIRST, rng)
         self.machine = self.machine._replace(waiting=self._waiting())

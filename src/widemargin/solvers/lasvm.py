@@ -79,7 +79,7 @@ class LaSVM:
     reprocess : int
         Calls of Reprocess after each example.
     memory : float
-        Megabytes of kernel values that are kept.
+        Megabytes of patterns and of kernel values that are kept.
 
     Examples
     --------
@@ -115,10 +115,9 @@ class LaSVM:
             if not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
         for name in ("tau", "memory"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(
-                    f"{name} must be positive and finite, got {getattr(self, name)!r}."
-                )
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value!r}.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -137,7 +136,7 @@ class LaSVMLearner:
                 "several classes."
             )
         self.solver, self.task, self.support = solver, task, support
-        self.gram = Gram(support, KEPT_SHARE * solver.memory)
+        self.gram = Gram(support, KEPT_SHARE * solver.memory, with_patterns=True)
         self.progressive = Progressive()
         self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
         self.rule = Rule(

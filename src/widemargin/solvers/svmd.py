@@ -159,14 +159,18 @@ def check_common(solver: Any) -> None:
     optional = ("step", "regularisation", "margin", "average")
     positive += [name for name in optional if getattr(solver, name) is not None]
     for name in positive:
-        if not 0.0 < getattr(solver, name) < np.inf:
-            raise ValueError(f"{name} is {getattr(solver, name)!r}; a positive number is needed.")
-    if solver.nu is not None and not 0.0 < solver.nu < 1.0:
-        raise ValueError(f"nu is {solver.nu!r}; a number between 0 and 1 is needed.")
-    if solver.buffer is not None and solver.buffer < 1:
-        raise ValueError(f"buffer is {solver.buffer!r}; at least one pattern is needed.")
-    if solver.epochs < 1:
-        raise ValueError(f"epochs is {solver.epochs!r}; at least 1 is needed.")
+        value = getattr(solver, name)
+        if not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
+            raise ValueError(f"{name} is {value!r}; a positive number is needed.")
+    nu = solver.nu
+    if nu is not None and (not isinstance(nu, int | float | np.number) or not 0.0 < nu < 1.0):
+        raise ValueError(f"nu is {nu!r}; a number between 0 and 1 is needed.")
+    for name in ("buffer", "epochs"):
+        value = getattr(solver, name)
+        if value is None and name == "buffer":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} is {value!r}; a whole number above 0 is needed.")
 
 
 def horizon(solver: Any) -> float:
