@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..expansion import Support
+from ..expansion import Support, scores
 from ..kernels import RBF
 from ..pages.charts import Series, chart
 from ..solvers.kernel_learner import KernelTask, Part
@@ -28,12 +29,13 @@ class Run:
     def __init__(self, solver, task: KernelTask, X, y, kernel, passes: int = 1):
         dense = not (sp.issparse(X) and X.shape[1] > 2048)
         support = Support(kernel, X.shape[1], np.float32, dense)
-        learner = solver.kernel_learner(task, support, np.random.default_rng(0))
+        self.learner = solver.kernel_learner(task, support, np.random.default_rng(0))
         part = Part(X, np.asarray(y, np.float64), np.full(len(y), task.C))
-        seen = []
+        seen, begin = [], time.process_time()
         for _ in range(passes):
-            learner.absorb(part, 0)
-            seen.append(learner.seen)
+            self.learner.absorb(part, 0)
+            seen.append(self.learner.seen)
+        self.seconds = time.process_time() - begin
         self.scores = np.concatenate([part.scores for part in seen])
         self.step = np.concatenate([part.step for part in seen])
         y = np.tile(y, passes)
@@ -43,6 +45,11 @@ class Run:
             self.wrong = self.scores.argmax(axis=1) != y
         else:
             self.wrong = np.zeros(len(y), bool)
+
+    def predict(self, X) -> np.ndarray:
+        """Scores of rows that were not learnt from."""
+        learner = self.learner
+        return scores(learner.support, learner.coefficients, X) + learner.offsets
 
     def answer(self, last: int = 0) -> dict[str, Any]:
         """What a unit keeps of it: curves at places that are even on a logarithmic axis."""

@@ -101,25 +101,32 @@ def buffer_claim(what: str, text: str, ours: float, paper: float, room: float) -
 
 
 def tree_rows(name: str):
-    """Rows of length 1 in a random order (seed 0), class numbers, half the tree distance, kappa."""
+    """(X, y, X_test, y_test), distance, kappa: rows of length 1, training rows in a random order.
+
+    Classes are numbers; the distance is half that of the tree.
+    """
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.preprocessing import StandardScaler, normalize
 
     data = load_dataset(name)
     names, tree = np.array(data.extra["class_names"]), Taxonomy(data.extra["parent"])
     scale = TfidfTransformer(sublinear_tf=True) if name == "20newsgroups" else StandardScaler()
-    X = normalize(scale.fit_transform(data.X_train))
-    labels = names[data.y_train]
-    classes = np.unique(labels)
-    y = np.searchsorted(classes, labels)
+    X, X_test = (
+        normalize(part)
+        for part in (scale.fit_transform(data.X_train), scale.transform(data.X_test))
+    )
+    labels = names[data.y_train], names[data.y_test]
+    classes = np.unique(np.concatenate(labels))
+    y, y_test = (np.searchsorted(classes, part) for part in labels)
     order = np.random.default_rng(0).permutation(len(y))
     distance = 0.5 * tree.matrix(classes.tolist())  # edges of weight 1/2, eq. 65
-    return X[order], y[order], distance, common_ancestors(tree, classes)
+    rows = X[order], y[order], X_test, y_test
+    return rows, distance, common_ancestors(tree, classes)
 
 
 def taxonomy(data: str, n: int | None, kernel: str, steps: str) -> dict[str, Any]:
     """Two passes; the paper's steps, or the defaults with C = 10."""
-    X, y, distance, kappa = tree_rows(data)
+    (X, y, _, _), distance, kappa = tree_rows(data)
     X, y = X[:n], y[:n]
     paper = SVMD(step=1.0, meta_step=0.1, decay=0.999, buffer=1024, regularisation=1 / len(y))
     task = KernelTask(
