@@ -94,7 +94,7 @@ def cost() -> str:
         microseconds = [f"{1e6 * seconds / len(y):.0f}" for seconds in (svmd, norma)]
         rows.append([name, *microseconds, f"{svmd / norma:.2f}"])
     return (
-        "## cost\n\nMicroseconds per example, 10-way USPS as in Figure 4, minima of five "
+        "## cost\n\nProcessor microseconds per example, 10-way USPS as in Figure 4, minima of five "
         "interleaved runs. The paper says 3-4 times; here f(x) and v(x) are one pass over the "
         "coefficients and v at the new point needs none.\n\n"
         + table(["", "SVMD", "NORMA", "ratio"], rows)
