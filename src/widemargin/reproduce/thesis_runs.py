@@ -49,11 +49,9 @@ def methods() -> dict[str, tuple[Make, bool]]:
         "SFD1": (lambda k: FunctionalDescent(sample=k, schedule="constant", **thesis), False),
         "SFD2": (lambda k: FunctionalDescent(sample=k, schedule="linear", **thesis), False),
         "SFD1, free": (lambda k: FunctionalDescent(sample=k, schedule="constant", **free), False),
-        "SFD2, free": (lambda k: FunctionalDescent(sample=k, schedule="linear", **free), False),
         OURS: (lambda k: FunctionalDescent(), False),
         "Pegasos1": (lambda k: Pegasos(sample=k, average=False), True),
         "Pegasos2": (lambda k: Pegasos(sample=k), True),
-        "Pegasos1, k = 1": (lambda k: Pegasos(average=False), True),
         "Pegasos2, k = 1": (lambda k: Pegasos(), True),
         "LaSVM": (lambda k: LaSVM(selection="gradient"), True),
     }

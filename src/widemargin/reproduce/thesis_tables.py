@@ -254,7 +254,7 @@ def table_errors(results: Results, data: list[str]) -> Table:
         head,
         rows,
         "Mean and standard deviation over seeds of the order. covtype stands in for TIMIT, which "
-        "is not to be had: class 1 against the rest, 20,000 training and 10,000 test rows.",
+        "is not to be had: class 1 against the rest, 10,000 training and 10,000 test rows.",
     )
 
 
