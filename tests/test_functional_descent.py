@@ -725,3 +725,13 @@ def test_bad_tasks_and_data():
     learner = make(FunctionalDescent(schedule=lambda t, k, n: 1.0 - t), X)
     with pytest.raises(ValueError, match=r"schedule gave 0\.0 at step 1"):
         learner.absorb(part_of(X[:5], y[:5]), 0)
+
+
+def test_dampings_of_many_steps():
+    """A long run neither overflows nor, where it is constant, depends on the number of steps."""
+    from widemargin.solvers.damping import dampings
+
+    assert dampings("constant", 1.0, 2.0, t=5000, k=10, n=100) == [0.1]
+    assert dampings("power", 1.0, 2.0, t=5000, k=10, n=100) == [2.5e6]
+    assert dampings("geometric", 1.0, 2.0, t=10, k=10, n=100) == [102.4]
+    assert np.isfinite(dampings("geometric", 1.0, 2.0, t=5000, k=10, n=100)).all()

@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 42
 MOST_POINTS = 400
 
 CHART_STYLE = """
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr));
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr));
   gap: .75rem; margin: 1rem 0; }
 .chart { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .7rem .7rem .4rem; min-width: 0; display: flex; flex-direction: column;

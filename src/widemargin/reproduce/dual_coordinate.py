@@ -170,9 +170,9 @@ def units(plan: Plan, _: Results) -> list[Unit]:
             for schedule in SCHEDULES
             for budget in (None, *BUDGETS)
         ]
-        found += [Unit(saving, {**size, "where": where}) for where in ("batch", "stream")]
-        if d != "mnist":
-            found.append(Unit(bounds, size))
+        found.append(Unit(saving, {**size, "where": "stream"}))
+        if d != "mnist":  # the batch solver of several classes knows the exact bound anyway
+            found += [Unit(saving, {**size, "where": "batch"}), Unit(bounds, size)]
     return found
 
 
@@ -263,14 +263,14 @@ def bound_claims(results: Results, data: list[str]) -> list[Claim]:
         if known:
             rows = np.array(known["passes"])
             above = int((rows[:, 0] >= rows[:, 1]).sum())
+            mostly = above > 0.8 * len(rows)
+            why = "" if mostly else "below it often: a claim must be measured, as the paper does"
             found.append(
                 Claim(
                     f"{d}: in general UB' > UB",
                     "no numbers",
                     f"after {above} of {len(rows)} passes",
-                    verdict(
-                        above > len(rows) / 2, otherwise="in part" if above else "not reproduced"
-                    ),
+                    verdict(mostly, why, "in part"),
                 )
             )
     return found
@@ -353,7 +353,7 @@ def figure_bounds(results: Results, data: list[str]) -> Figure:
         "The bounds along the passes of batch ascent",
         charts,
         "The approximate upper bound costs nothing and comes close to the exact one after a few "
-        "passes; it lies above it at first and meets it at the optimum.",
+        "passes, now above it and now below: before a stop the exact one is measured.",
     )
 
 

@@ -28,9 +28,14 @@ class Outcome:
     old: int = 0  # answers that other sources gave
 
     @property
-    def n_open(self) -> int:
+    def waiting(self) -> list[Unit]:
         """Units that have neither answered nor failed."""
-        return len(self.units) - len(self.results) - len(self.failures)
+        tried = {unit.name for unit, _ in self.results.pairs} | {name for name, _ in self.failures}
+        return [unit for unit in self.units if unit.name not in tried]
+
+    @property
+    def n_open(self) -> int:
+        return len(self.waiting)
 
     @property
     def seconds(self) -> float:
@@ -85,41 +90,36 @@ def run(outcomes: Sequence[Outcome], store: Store, watch: Watch) -> bool:
     """
     try:
         for outcome in outcomes:
-            for unit in follow(outcome):
-                if not recalled(outcome, unit, store):
-                    break
+            recall(outcome, store)
         watch.begin(outcomes)
         for outcome in outcomes:
             for unit in follow(outcome):
-                if not recalled(outcome, unit, store):
-                    carry_out(outcome, unit, store, watch)
+                carry_out(outcome, unit, store, watch)
+                recall(outcome, store)
     except KeyboardInterrupt:
         return False
     return True
 
 
 def follow(outcome: Outcome) -> Iterator[Unit]:
-    """The units that have no answer yet, those that become known on the way included."""
-    while True:
-        tried = {unit.name for unit, _ in outcome.results.pairs}
-        tried |= {name for name, _ in outcome.failures}
-        unit = next((unit for unit in outcome.units if unit.name not in tried), None)
-        if unit is None:
-            return
-        yield unit
-        if outcome.plan is not None:
-            outcome.units = outcome.experiment.units(outcome.plan, outcome.results)
+    """The units that have neither answered nor failed; more may become known on the way."""
+    while waiting := outcome.waiting:
+        yield waiting[0]
 
 
-def recalled(outcome: Outcome, unit: Unit, store: Store) -> bool:
-    """Whether the answer was stored; then it is among the results."""
-    record = store.load(outcome.experiment, unit)
-    if record is None:
-        return False
-    outcome.results.pairs.append((unit, record.answer))
-    outcome.taken.append(record.seconds)
-    outcome.old += not record.is_current
-    return True
+def recall(outcome: Outcome, store: Store) -> None:
+    """Take what is stored, and find the units that follow from it."""
+    more = True
+    while more and outcome.plan is not None:
+        before = len(outcome.results)
+        outcome.units = outcome.experiment.units(outcome.plan, outcome.results)
+        for unit in outcome.waiting:
+            record = store.load(outcome.experiment, unit)
+            if record is not None:
+                outcome.results.pairs.append((unit, record.answer))
+                outcome.taken.append(record.seconds)
+                outcome.old += not record.is_current
+        more = len(outcome.results) > before
 
 
 def carry_out(outcome: Outcome, unit: Unit, store: Store, watch: Watch) -> None:

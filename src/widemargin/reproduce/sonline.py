@@ -36,18 +36,20 @@ from .experiment import (
     verdict,
 )
 from .experiment import Part as Told
+from .kernel_fits import Look
 
 #: C, gamma: Table 1 of the paper.
 PARAMETERS = {"usps01": (10.0, 0.025), "mnist": (1000.0, 0.02), "digits": (10.0, 0.1)}
 NAMES = {"usps01": "USPS", "mnist": "MNIST", "digits": "digits"}
 ETAS = (0.2, 0.3, 0.5)
-MATRICES = ("neighbours", "centroids")
+MATRICES = ("tree", "centroids")
 SEEDS = 5
 #: MNIST: seeds of the two larger etas, and rows that the confusion matrices are counted on.
 FEW, COUNTED = 1, 10_000
 #: "We didn't restrict the kernel cache size": megabytes that never run out here.
 UNBOUNDED = 2_000.0
 EPOCHS = 4  # of the batch rows
+PAIRS = 90  # of different digits
 #: Rows of a part: what a stream would give; rows of a run that only loads compiled code.
 PART, FIRST = 1_000, 200
 
@@ -63,24 +65,53 @@ PRINTED = {
     ("mnist", "SOnline"): (1.39, 1.46, 8377, 2116),
 }
 
+#: What was found out about the choices that the paper leaves open, and about its claim.
+MATRICES_CHOSEN = (
+    "Matrices were chosen without the test sets, at eta = 0.2, by what SOnline's structured "
+    "loss is above LaRank's. USPS, 5,000 training rows to learn from, the other 2,291 to "
+    "judge, three seeds: tree -0.089, five neighbours -0.081, centroids -0.049, Bernoulli "
+    "naive Bayes -0.039, Gaussian naive Bayes -0.023 (divided by the sum: -0.060, -0.070, "
+    "-0.043, -0.030, +0.004). MNIST, 10,000 and 20,000 rows, two seeds, of about 5.5: tree "
+    "+0.22, Bernoulli +0.28, centroids +0.37, Gaussian +0.43, linear least squares +0.44, one "
+    "neighbour +0.46, five neighbours (three seeds) +0.70. Taken: the tree, first in both, "
+    "and centroids, third in both."
+)
+WHY = (
+    "On MNIST SOnline is not below LaRank, unlike in the paper; with the tree the two are "
+    "equal within the spread of the seeds. On USPS it is below by one to one and a half "
+    "standard errors. The reason is C. At C = 1000 no dual variable comes near its bound (the "
+    "largest is about 8), at C = 10 on USPS one to three of 1,600 patterns are: all margins "
+    "can be had, the hinges are zero, and the loss is no part of the objective any more. It "
+    "only says how large the margin of each pair of classes shall be compared with the "
+    "others; its scale has no effect, and a pair with a margin of a fifth is confused more "
+    "often. It is not that one pass is too few: on 10,000 training rows SOnline is above "
+    "LaRank by as much after one pass, with Finish, and after three passes at a tolerance of "
+    "0.003 (centroids, of 2.7: +0.11, +0.12, +0.10). Where C binds the effect appears: with "
+    "the tree and C = 3, 1, 0.3 (0 %, 15 %, 58 % of the patterns at their bound) the "
+    "difference is +0.08, -0.02, -0.14 (three seeds); but a large C is better for both. In "
+    "the paper's own row 145 errors cost 1.53 and 139 cost 1.46, 0.0105 each: what SOnline "
+    "gains there are six errors of 10,000 in one run, not cheaper ones. Five orders of LaRank "
+    "differ by eight here."
+)
+
 
 # ---------------------------------------------------------------- losses
 
 
 @lru_cache(maxsize=4)
 def losses_of(data: str, n: int | None) -> dict[str, np.ndarray]:
-    """All six, by name: l = exp(-rho err) with l_min / l_max = eta (eqs 10 and 11).
+    """All six, by name: l = exp(-rho err) with l_min / l_max = eta (eqs 10 and 11), of mean one.
 
-    Divided by their sums: the paper says "normalized", and its structured losses, 0.87 for about 86
-    errors of USPS and 1.53 for about 145 of MNIST, are sums over the test set with a mean loss of
-    about 1 / 90.
+    The paper says "normalized". With a mean of one over all pairs C weighs the hinges as it does in
+    LaRank, whose losses are all one; with a sum of one it would be 90 times larger (1/2 |f|^2 has
+    the square of a factor of the loss, the hinges the factor itself).
     """
     found = {}
     for matrix in MATRICES:
         counts = confusion(digits(data).few(n, None), matrix)
         for eta in ETAS:
             loss = Confusion(counts, rho=None, ratio=eta).matrix(np.arange(len(counts)))
-            found[f"{matrix} {eta}"] = loss / loss.sum()
+            found[f"{matrix} {eta}"] = loss / loss.sum() * PAIRS
     return found
 
 
@@ -88,9 +119,10 @@ def confusion(rows: Rows, matrix: str) -> np.ndarray:
     """Counts of a weak model, cross-validated on the training set: [true, predicted]."""
     from sklearn.metrics import confusion_matrix
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+    from sklearn.neighbors import NearestCentroid
+    from sklearn.tree import DecisionTreeClassifier
 
-    model = KNeighborsClassifier(5) if matrix == "neighbours" else NearestCentroid()
+    model = DecisionTreeClassifier(random_state=0) if matrix == "tree" else NearestCentroid()
     some = np.random.default_rng(0).permutation(len(rows.y))[:COUNTED]
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     guess = cross_val_predict(model, rows.X[some], rows.y[some], cv=folds)
@@ -134,8 +166,13 @@ def batch(data: str, n: int | None) -> dict[str, Any]:
     return found | paid(learner, rows, losses_of(data, n))
 
 
-def trained(solver: Any, rows: Rows, data: str, seed: int, cost=None) -> tuple[Any, float]:
-    """(learner, processor seconds) over one random order; compiled code is loaded before."""
+def trained(
+    solver: Any, rows: Rows, data: str, seed: int, cost=None, look: Look | None = None
+) -> tuple[Any, float]:
+    """(learner, processor seconds) over one random order; compiled code is loaded before.
+
+    After each part `look` is called.
+    """
     if len(rows.y) > FIRST:
         trained(solver, rows.few(FIRST, None), data, seed, cost)
     (C, gamma), order = PARAMETERS[data], np.random.default_rng(seed).permutation(len(rows.y))
@@ -148,14 +185,20 @@ def trained(solver: Any, rows: Rows, data: str, seed: int, cost=None) -> tuple[A
         for row in range(0, len(y), PART):
             part = slice(row, min(row + PART, len(y)))
             learner.absorb(Part(X[part], y[part], np.full(part.stop - row, C)), row)
+            if look is not None:
+                look(learner, part.stop)
         learner.end_pass()
     return learner, time.process_time() - begin
 
 
 def paid(learner: Any, rows: Rows, losses: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Test error, and what it costs by each loss."""
+    """Test error, and what it costs by each loss, over the number of pairs.
+
+    The paper's structured losses, 0.87 for about 86 errors of USPS and 1.53 for about 145 of MNIST,
+    are sums with a mean loss of about 1 / 90.
+    """
     guess = scores(learner.support, learner.coefficients, rows.X_test).argmax(axis=1)
-    cost = {key: float(loss[rows.y_test, guess].sum()) for key, loss in losses.items()}
+    cost = {key: float(loss[rows.y_test, guess].sum()) / PAIRS for key, loss in losses.items()}
     return {"error": 100.0 * float(np.mean(guess != rows.y_test)), "paid": cost}
 
 
@@ -214,7 +257,7 @@ def tell(plan: Plan, results: Results) -> list[Told]:
         parts.append(table_two(results, d))
         parts.append(table_pairs(results, d))
     parts.append(figure_four(results, data))
-    return parts
+    return parts if plan.quick else [*parts, MATRICES_CHOSEN, WHY]
 
 
 def printed_claims(plan: Plan, results: Results, data: str) -> list[Claim]:
@@ -373,9 +416,9 @@ EXPERIMENTS = (
         "SOnline beside LaRank (SOnline, Table 2 and Fig. 4)",
         "Pixels in [0, 1], the paper's C and gamma, one pass in a random order, seeds 0 to 4 (on "
         "MNIST one seed for the larger etas), kernel cache not restricted. The loss is exp(-rho "
-        "err) with l_min / l_max = eta, divided by its sum over all pairs; the structured loss is "
-        "its sum over the test set. Confusions: five nearest neighbours, and nearest centroids, "
-        "cross-validated on the training set.",
+        "err) with l_min / l_max = eta and a mean of one over all pairs; the structured loss is "
+        "its sum over the test set, divided by the number of pairs. Confusions: a decision tree, "
+        "and nearest centroids, cross-validated on the training set.",
         units,
         tell,
         data=("usps01", "mnist"),

@@ -44,6 +44,8 @@ class Track(NamedTuple):
 
 PLAIN = tuple(Track(reach) for reach in REACHES)
 SCHEDULES = ("auto", "constant", "linear", "power", "geometric")
+#: What a geometric damping ends at, short of overflow.
+LARGEST = 1e300
 #: Dampings that are tried for one radius at most.
 MOST_TRIALS = 60
 
@@ -119,8 +121,12 @@ def dampings(
         return [scale * own * float(t) ** one.growth / (one.reach * k) for one in tracks]
     if schedule == "linear":
         return [scale * t / n]
-    factor = {"constant": 1.0, "power": float(t) ** rate, "geometric": rate**t}
-    return [scale * factor[schedule] / k]
+    if schedule == "constant":
+        return [scale / k]
+    if schedule == "power":
+        return [scale * float(t) ** rate / k]
+    grown = rate**t if t * np.log(rate) < np.log(LARGEST) else LARGEST
+    return [scale * grown / k]
 
 
 def radius_at(radius: Any, t: int, k: int, n: int) -> float:
