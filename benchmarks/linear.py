@@ -112,7 +112,7 @@ def dense_data(name: str):
 
 
 def many_classes(n: int = 5000, d: int = 200, K: int = 100):
-    """Dense data with many classes: every class is scored at every visit."""
+    """Dense data with many classes: the more of them are scored at a visit, the slower."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((K, d))
     y = rng.integers(0, K, n)

@@ -94,9 +94,12 @@ def test_parameters_that_would_never_end_are_refused():
         lambda: Incremental(growth=1.0),
         lambda: DualCoordinate(rounds=0),
         lambda: NSlack(max_inner=0),
+        lambda: ProximalNewton(growth=1.0),
+        lambda: ProximalNewton(accuracy=float("nan")),
+        lambda: ProximalNewton(nap=-1),
         lambda: Cached(Incremental()),
     ):
-        with pytest.raises(ValueError, match=r"Incremental|rounds|max_inner"):
+        with pytest.raises(ValueError, match=r"Incremental|rounds|max_inner|growth|accuracy|nap"):
             broken()
 
 

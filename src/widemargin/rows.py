@@ -193,10 +193,15 @@ def count_entries(values, d, indptr):
 
 @kernel
 def gather_entries(values, d, kept, indices):
-    """The non-zeros of dense rows and their columns."""
-    at = np.uint64(0)
-    for k in range(np.uint64(values.size)):
-        if values[k] != 0:
-            kept[at] = values[k]
-            indices[at] = k % d
-            at += np.uint64(1)
+    """The non-zeros of dense rows and their columns.
+
+    Without a branch: what is written behind a row's entries is written again, but in the last row.
+    """
+    at, left = np.uint64(0), np.uint64(kept.size)
+    for k in range(np.uint64(0), np.uint64(values.size), d):
+        for j in range(d):
+            if at == left:
+                return
+            kept[at] = values[k + j]
+            indices[at] = j
+            at += np.uint64(values[k + j] != 0)

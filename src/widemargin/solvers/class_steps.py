@@ -201,6 +201,9 @@ def face_pass(data, a, weights, norm, order):
     step, near = np.zeros(K + ONE), np.zeros(K + ONE)
     for r in range(order.size):
         i = np.uint64(order[r])
+        if r + 1 < order.size:  # ask the memory for the next row
+            after = np.uint64(order[r + 1])
+            prefetch_row(values, indices, indptr[after], indptr[after + ONE])
         m = np.uint64(0)
         for k in range(K):
             held[m] = k

@@ -80,8 +80,8 @@ def extrapolate(data, a, weights, active, path):
         return False
     path.damping[0] = min(1.0, 2.0 * path.damping[0])
     weights[:] = path.w
-    for r in range(active.size):
-        for k in range(a.shape[1]):
+    for r in range(np.uint64(active.size)):
+        for k in range(np.uint64(a.shape[1])):
             a[active[r], k] = path.a[r, k]
     path.young[0] = 1 - young
     return True
@@ -143,8 +143,8 @@ def ascent_coefficients(Q, slope, norm):
 @kernel
 def restart(a, weights, active, path):
     """Forget the moves; the path begins here."""
-    for r in range(active.size):
-        for k in range(a.shape[1]):
+    for r in range(np.uint64(active.size)):
+        for k in range(np.uint64(a.shape[1])):
             path.a[r, k] = a[active[r], k]
     path.w[:] = weights
     path.moves_a[:] = 0.0
@@ -154,17 +154,17 @@ def restart(a, weights, active, path):
 @kernel
 def dual_slopes(data, a, active, path):
     """Slope of l(a) along the three moves."""
-    young = path.young[0]
-    slope = np.zeros(3)
-    for r in range(active.size):
-        i = active[r]
-        y = data.label[i]
-        for k in range(a.shape[1]):
+    newest, oldest = path.moves_a[path.young[0]], path.moves_a[1 - path.young[0]]
+    s0 = s1 = s2 = 0.0
+    for r in range(np.uint64(active.size)):
+        i = np.uint64(active[r])
+        y = np.uint64(data.label[i])
+        for k in range(np.uint64(a.shape[1])):
             loss = data.loss[y, k]
-            slope[0] += loss * (a[i, k] - path.a[r, k])
-            slope[1] += loss * path.moves_a[young, r, k]
-            slope[2] += loss * path.moves_a[1 - young, r, k]
-    return slope
+            s0 += loss * (a[i, k] - path.a[r, k])
+            s1 += loss * newest[r, k]
+            s2 += loss * oldest[r, k]
+    return np.array([s0, s1, s2])
 
 
 @kernel
@@ -174,14 +174,15 @@ def step_path(data, a, active, path, tau):
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
     line, step, near = np.zeros(width), np.zeros(width), np.zeros(width)
     nodes = nodes_of(data, path.w)
-    young = path.young[0]
+    newest, oldest = path.moves_a[path.young[0]], path.moves_a[1 - path.young[0]]
+    first, second, third = tau[0], tau[1], tau[2]
     change = 0.0
-    for r in range(active.size):
+    for r in range(np.uint64(active.size)):
         i = np.uint64(active[r])
         cost, low, excess = data.cost[i], 0.0, -data.cost[i]
         for k in range(K):
-            new = a[i, k] + tau[0] * (a[i, k] - path.a[r, k])
-            new += tau[1] * path.moves_a[young, r, k] + tau[2] * path.moves_a[1 - young, r, k]
+            new = a[i, k] + first * (a[i, k] - path.a[r, k])
+            new += second * newest[r, k] + third * oldest[r, k]
             line[k] = new
             low = min(low, new)
             excess += new
@@ -192,9 +193,9 @@ def step_path(data, a, active, path, tau):
                 step[k] = line[k] - new
                 line[k] = new
             add_share(data, i, step, nodes, path.w)
-        y = data.label[i]
+        y = np.uint64(data.label[i])
         for k in range(K):
             change += data.loss[y, k] * (line[k] - a[i, k])
-            path.moves_a[1 - young, r, k] = line[k] - path.a[r, k]
+            oldest[r, k] = line[k] - path.a[r, k]
             path.a[r, k] = line[k]
     return change

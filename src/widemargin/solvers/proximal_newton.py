@@ -119,6 +119,18 @@ class ProximalNewton:
     care: float = 1.5
     sample: bool = True
 
+    def __post_init__(self):
+        if self.warm_passes < 0 or self.nap < 0 or not self.care >= 0.0:
+            raise ValueError(
+                f"warm_passes is {self.warm_passes}, nap {self.nap} and care {self.care}; none of "
+                "them may be negative."
+            )
+        if not (self.growth > 1.0 and 0.0 < self.accuracy < 1.0):
+            raise ValueError(
+                f"growth is {self.growth} and accuracy {self.accuracy}; more than 1, and a share "
+                "between 0 and 1, are needed."
+            )
+
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """Passes of coordinate ascent, and rough solutions of samples of growing size."""
         if fused_loop(oracle, geometry) is not box:
