@@ -24,6 +24,7 @@ ON_REQUEST = (
     "maps",
     "functional_descent",
     "functional_descent_planes",
+    "defaults",
 )
 
 
@@ -39,6 +40,7 @@ def main() -> int:
     from . import (
         chunking,
         costs,
+        defaults,
         functional_descent,
         functional_descent_planes,
         labels,
@@ -78,6 +80,7 @@ def main() -> int:
         "svmd": svmd.run,
         "functional_descent": functional_descent.run,
         "functional_descent_planes": lambda: functional_descent_planes.run(args.repeats),
+        "defaults": defaults.run,
         "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }
