@@ -24,8 +24,7 @@ import numpy as np
 from ..expansion import Support, resized
 from .kernel_learner import KernelTask, Margins, Part, refuse_zero_margins
 from .learner import Progressive
-from .one_slack import FREE
-from .simplex_qp import solve_simplex_qp
+from .simplex_qp import FREE, solve_simplex_qp
 from .slot_table import SlotTable
 
 #: Cuts of a pass at most, where they are made of all examples.

@@ -23,9 +23,8 @@ so passes converge to the SVM. A step on the sample alone disturbs what earlier 
 settled; the old patterns that it takes along are those which hold the largest shares of the duality
 gap. Which these are costs no kernel values: F follows each step by those that its scores took.
 
-Its mean begins anew with each pass. At the end of a pass the patterns that only the mean has left
-hand their coefficients over to the nearest pattern of f: k(x_p, .) becomes its projection on the
-k(x_q, .) that leaves least of it.
+After the first pass its mean begins anew with each half of a pass: of the patterns that f has left
+by then the mean needs none.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ from .working_set import WorkingSet
 TOLERANCE = 1e-3
 #: The tracks of "auto".
 TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
-#: Patterns that are handed over at a time.
-TOGETHER = 512
+#: Revisiting costs kernel values: its losses count as so many times what they are.
+HANDICAP = 1.03
 STEPS, SEEN, VISITS, BEGUN = range(4)
 
 
@@ -141,9 +140,15 @@ class KernelDescent(NoObjective):
         """The means take in f."""
         A, M = self.table["A"], self.table["M"]
         for track in range(self.tracks.size):
-            begun = self.counts[BEGUN] if self._rule(track).revisit else 0
-            share = mean_share(self.n_steps - int(begun), eta)
-            M[:, track] += share * (A[:, track] - M[:, track])
+            age = self.n_steps
+            if self._rule(track).revisit and self.counts[BEGUN]:
+                age -= int(self.counts[BEGUN])
+                half = -(-self.n // (2 * self.k))
+                age -= half if age > half else 0
+            if age == 1:
+                M[:, track] = A[:, track]
+            else:
+                M[:, track] += mean_share(age, eta) * (A[:, track] - M[:, track])
 
     def _rule(self, track: int) -> Track:
         return self.rules[self.tracks[track]]
@@ -261,29 +266,10 @@ class KernelDescent(NoObjective):
         for name in ("A", "M", "F"):
             self.table.columns[name] = self.table.columns[name][:, best]
         self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
-        if self._rule(0).revisit:
-            self._hand_over()
         both = (self.table["A"] != 0.0) | (self.table["M"] != 0.0)
         if not both.all():
             self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
         self.counts[BEGUN] = self.counts[STEPS]
-
-    def _hand_over(self) -> None:
-        """The mean of the one track needs no patterns but those of f."""
-        A, M, patterns = self.table["A"][:, 0], self.table["M"][:, 0], self.support.patterns
-        has = np.any(A != 0.0, axis=1)
-        heirs, leave = np.flatnonzero(has), np.flatnonzero(~has & np.any(M != 0.0, axis=1))
-        if not heirs.size:
-            return
-        own = self.support.kernel.diagonal(patterns[heirs])
-        own = np.where(own > 0.0, own, 1.0)
-        for begin in range(0, leave.size, TOGETHER):
-            some = leave[begin : begin + TOGETHER]
-            values = self.support.between(patterns[some], patterns[heirs])
-            nearest = np.argmax(values**2 / own, axis=1)
-            shares = values[np.arange(some.size), nearest] / own[nearest]
-            np.add.at(M, heirs[nearest], shares[:, None] * M[some])
-            M[some] = 0.0
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
@@ -299,7 +285,14 @@ class KernelDescent(NoObjective):
     @property
     def best(self) -> int:
         """The track that predicts."""
-        return int(np.argmin(self.losses))
+        return int(
+            np.argmin(
+                [
+                    loss * (HANDICAP if self._rule(track).revisit else 1.0)
+                    for track, loss in enumerate(self.losses)
+                ]
+            )
+        )
 
     @property
     def _means(self) -> np.ndarray:
