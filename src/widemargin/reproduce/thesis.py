@@ -16,7 +16,8 @@ COMPARISON = Experiment(
     "RBF with the gamma of Table 5.1, no bias, two epochs, samples of 1 %, seeds 0 to 4. SFD1 "
     'damps by 1/k, SFD2 by t/N, both with the clamped residuals of the thesis; "free" is the exact '
     'proximal step; "functional descent" is this library\'s default, which has nothing to tune. '
-    "LaSVM takes the worst of 50 examples. The thesis gives Pegasos samples of 1 % too; "
+    "LaSVM takes the worst of 50 examples; SampledCuts keeps all examples and makes its cuts when it "
+    "has seen them all, so its curve has a point an epoch. The thesis gives Pegasos samples of 1 % too; "
     '"k = 1" is Pegasos as published.',
     units,
     tell,

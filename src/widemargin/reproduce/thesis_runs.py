@@ -14,6 +14,7 @@ import numpy as np
 from ..solvers.functional_descent import FunctionalDescent
 from ..solvers.lasvm import LaSVM
 from ..solvers.pegasos import Pegasos
+from ..solvers.sampled_cuts import SampledCuts
 from .data import binary
 from .experiment import (
     Plan,
@@ -54,6 +55,7 @@ def methods() -> dict[str, tuple[Make, bool]]:
         "Pegasos2": (lambda k: Pegasos(sample=k), True),
         "Pegasos2, k = 1": (lambda k: Pegasos(), True),
         "LaSVM": (lambda k: LaSVM(selection="gradient"), True),
+        "SampledCuts": (lambda k: SampledCuts(sample=k), True),
     }
 
 
