@@ -17,7 +17,7 @@ COMPARISON = Experiment(
     "damps by 1/k, SFD2 by t/N, both with the clamped residuals of the thesis; “free” is the exact "
     "proximal step; “functional descent” is this library's default, which has nothing to tune. "
     "LaSVM takes the worst of 50 examples. SampledCuts keeps all examples and makes its cuts at "
-    "the end of an epoch, so its curve has two points. The thesis gives Pegasos samples of 1 % too; "
+    "the end of an epoch, so its curve has two points. The thesis gives Pegasos samples of 1 %; "
     "“k = 1” is Pegasos as published.",
     units,
     tell,
