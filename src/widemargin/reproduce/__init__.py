@@ -6,7 +6,8 @@ running.py      carries units out
 page.py         what was found, as HTML and as Markdown
 data.py         rows of the data sets, and of what takes their place
 kernel_fits.py  fits of kernel machines, watched on the way
-thesis.py, dual_coordinate.py, svmd.py, tutorial.py, sonline.py     one paper a file
+thesis.py, dual_coordinate.py, svmd.py, tutorial.py, sonline.py     one paper each, and what
+                belongs to it: thesis_*.py, svmd_*.py
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from .experiment import (
     verdict,
 )
 from .thesis_runs import (
+    FEW,
     FOLDS,
     GRID,
     NAMES,
@@ -302,7 +303,8 @@ def table_C(results: Results, data: list[str]) -> Table:
         head,
         rows,
         f"The thesis prints lambda = 1/(n² C). Ours tries C = {', '.join(f'{C:g}' for C in GRID)} "
-        f"on {USED} of {FOLDS} folds, two epochs each.",
+        f"(SampledCuts: {', '.join(f'{C:g}' for C in FEW)}) on {USED} of {FOLDS} folds, two epochs "
+        "each.",
     )
 
 
@@ -347,6 +349,7 @@ def curves_chart(results: Results, data: str, column: int, label: str) -> str:
         curve = mean_curve(results, data, method)
         if curve is not None:
             kind = "line" if method in ("SFD1", "SFD2", OURS) else "dashed"
+            kind = "dots" if len(curve) < 3 else kind
             lines.append(Series(method, curve[:, column], curve[:, 1], colour, kind))
             ends += [curve[-1, 1], *curve[len(curve) // 4 :, 1]]
     top = min(max(ends, default=1.0), 4 * min(ends, default=1.0))
