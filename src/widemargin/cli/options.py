@@ -21,7 +21,7 @@ STREAMING = ("streaming_dual", "out_of_core")
 #: Solvers of kernel machines only, and of these and linear models.
 KERNEL_ONLY = ("lasvm", "larank", "sonline", "svmd", "norma")
 ONLINE = ("functional_descent", "pegasos")
-KERNEL_SOLVERS = KERNEL_ONLY + ONLINE
+KERNEL_SOLVERS = (*KERNEL_ONLY, *ONLINE, "one_slack", "sampled_cuts")
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")

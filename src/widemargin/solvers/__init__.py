@@ -45,13 +45,13 @@ NAMES = {
     "pegasos": Pegasos,
     "sampled_cuts": SampledCuts,
 }
-#: Those that learn kernel machines; functional descent and Pegasos learn linear models too.
+#: Those that learn kernel machines; some of them learn linear models too (`needs_kernel`).
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
 
 
 def needs_kernel(solver: Any) -> bool:
     """Whether a solver learns kernel machines and no linear models."""
-    is_linear = isinstance(solver, Uncertified)
+    is_linear = isinstance(solver, Uncertified | Solver)
     return isinstance(solver, KernelSolver) and not is_linear
 
 

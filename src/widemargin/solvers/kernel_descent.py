@@ -22,6 +22,9 @@ At a constant damping d this is exact ascent, a block W at a time, of the dual o
 so passes converge to the SVM. A step on the sample alone disturbs what earlier samples have
 settled; the old patterns that it takes along are those which hold the largest shares of the duality
 gap. Which these are costs no kernel values: F follows each step by those that its scores took.
+
+After the first pass its mean begins anew with each half of a pass: of the patterns that f has left
+by then the mean needs none.
 """
 
 from __future__ import annotations
@@ -42,8 +45,10 @@ from .working_set import WorkingSet
 #: Gap of a local problem, in units of the mean hinge at f = 0.
 TOLERANCE = 1e-3
 #: The tracks of "auto".
-TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, 0.0, 0.5), Track(30.0, 0.0, 0.5))
-STEPS, SEEN, VISITS = range(3)
+TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
+#: Revisiting costs kernel values: its losses count as so many times what they are.
+HANDICAP = 1.03
+STEPS, SEEN, VISITS, BEGUN = range(4)
 
 
 class Sample(NamedTuple):
@@ -71,7 +76,7 @@ class KernelDescent(NoObjective):
         shape = 0, self.tracks.size, task.n_outputs
         columns = {name: np.zeros(shape) for name in ("A", "M", "F")}
         self.table = SlotTable(support, Y=np.zeros(0), omega=np.zeros(0), **columns)
-        self.counts = np.zeros(3, np.int64)  # steps, rows seen, visits
+        self.counts = np.zeros(4, np.int64)  # steps, rows seen, visits, steps of earlier passes
         self.last = np.zeros(6)  # of `numbers`
         window = solver.window or (10 * self.k if n is None else n)
         word = int(rng.integers(2**63))
@@ -129,8 +134,21 @@ class KernelDescent(NoObjective):
         self.table["F"][slots] = after[used]
         self.table["Y"][slots], self.table["omega"][slots] = Y[used], omega[used]
         if self.solver.average is not None:
-            M, share = self.table["M"], mean_share(self.n_steps, self.solver.average)
-            M += share * (self.table["A"] - M)
+            self._follow(self.solver.average)
+
+    def _follow(self, eta: float) -> None:
+        """The means take in f."""
+        A, M = self.table["A"], self.table["M"]
+        for track in range(self.tracks.size):
+            age = self.n_steps
+            if self._rule(track).revisit and self.counts[BEGUN]:
+                age -= int(self.counts[BEGUN])
+                half = -(-self.n // (2 * self.k))
+                age -= half if age > half else 0
+            if age == 1:
+                M[:, track] = A[:, track]
+            else:
+                M[:, track] += mean_share(age, eta) * (A[:, track] - M[:, track])
 
     def _rule(self, track: int) -> Track:
         return self.rules[self.tracks[track]]
@@ -244,17 +262,14 @@ class KernelDescent(NoObjective):
         """The examples that wait are a sample of their own; the best track stays alone."""
         for sample in self.working.rest():
             self._learn(*sample)
-        if self.tracks.size > 1:
-            self._keep_best()
-
-    def _keep_best(self) -> None:
-        """Only the best track, and the patterns that it has."""
         best = slice(self.best, self.best + 1)
         for name in ("A", "M", "F"):
             self.table.columns[name] = self.table.columns[name][:, best]
         self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
         both = (self.table["A"] != 0.0) | (self.table["M"] != 0.0)
-        self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
+        if not both.all():
+            self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
+        self.counts[BEGUN] = self.counts[STEPS]
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
@@ -270,7 +285,14 @@ class KernelDescent(NoObjective):
     @property
     def best(self) -> int:
         """The track that predicts."""
-        return int(np.argmin(self.losses))
+        return int(
+            np.argmin(
+                [
+                    loss * (HANDICAP if self._rule(track).revisit else 1.0)
+                    for track, loss in enumerate(self.losses)
+                ]
+            )
+        )
 
     @property
     def _means(self) -> np.ndarray:

@@ -13,13 +13,16 @@ The objective at w_t is known exactly from the sweep that made cut t: no extra p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ..compile import kernel
+from ..expansion import Support
+from .kernel_cuts import KernelCuts
+from .kernel_learner import KernelTask, check_task
 from .protocol import Bound
-from .simplex_qp import solve_clipped_qp, solve_simplex_qp
+from .simplex_qp import FREE, solve_clipped_qp, solve_simplex_qp
 
 
 class Cuts(NamedTuple):
@@ -34,9 +37,6 @@ class Cuts(NamedTuple):
     w: np.ndarray  # (d,)
 
 
-FREE = 2**31  # idle count of a free slot
-
-
 class CutSum(NamedTuple):
     b: np.ndarray  # (1,)
     a: np.ndarray  # (d,)
@@ -48,6 +48,8 @@ class CutSum(NamedTuple):
 class OneSlack:
     """One slack for the whole data set; an epoch is one cut.
 
+    Of a kernel machine a pass is up to a hundred cuts (`kernel_cuts.py`).
+
     Parameters
     ----------
     patience : int
@@ -58,6 +60,10 @@ class OneSlack:
 
     patience: int = 50
     tol: float = 0.2
+
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    epochs: ClassVar[int] = 2
+    uncertified: ClassVar[str | None] = None
 
     def init(self, oracle, geometry, start=None) -> Cuts:
         """The cut of the truths; the first sweep is made at `start.w` where it is given."""
@@ -86,6 +92,13 @@ class OneSlack:
     def linear(self, state: Cuts) -> float:
         """l(alpha)."""
         return float(state.b @ state.a)
+
+    def kernel_learner(
+        self, task: KernelTask, support: Support, rng: np.random.Generator
+    ) -> KernelCuts:
+        """A learner without examples."""
+        check_task("OneSlack", task, self.kinds)
+        return KernelCuts(task, support, rng, self.patience, self.tol)
 
 
 @kernel

@@ -18,11 +18,14 @@ pass over all data at the end. With k = n this is `OneSlack`, and theta = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..expansion import Support
 from .damping import sample_size
+from .kernel_cuts import KernelCuts
+from .kernel_learner import KernelTask, check_task
 from .one_slack import Cuts, CutSum, OneSlack, add_to_cut, solved, with_cut
 from .protocol import Bound
 
@@ -60,6 +63,11 @@ class SampledCuts:
     epochs: int = 2
     patience: int = 50
     tol: float = 0.05
+
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    uncertified: ClassVar[str | None] = (
+        "cuts of samples are estimates: the program over them bounds nothing"
+    )
 
     def __post_init__(self):
         for name in ("sample", "epochs"):
@@ -108,6 +116,14 @@ class SampledCuts:
     def linear(self, state: Sampled) -> float:
         """l(alpha) of the feasible dual point."""
         return state.theta * float(state.cuts.b @ state.cuts.a)
+
+    def kernel_learner(
+        self, task: KernelTask, support: Support, rng: np.random.Generator
+    ) -> KernelCuts:
+        """A learner without examples; its samples are drawn from those with a hinge above 0."""
+        check_task("SampledCuts", task, self.kinds)
+        size = lambda n: min(sample_size(self.sample, n)[0], n)  # noqa: E731
+        return KernelCuts(task, support, rng, self.patience, self.tol, size)
 
     def finished(self, state: Sampled) -> str | None:
         """Enough samples."""

@@ -13,6 +13,9 @@ import numpy as np
 
 from ..compile import kernel
 
+#: How long a free slot for a cut counts as idle.
+FREE = 2**31
+
 
 @kernel
 def most_violating_pair(a, g):
