@@ -1,9 +1,9 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes] [economy]
 [parsing] [ranking] [sequences] [sequence_files] [schedules] [rivals] [latent] [threads] [labels]
 [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
-[functional_descent]
+[functional_descent] [functional_descent_planes]
 
-The last seven and labels run only when named: they take minutes, memory3gb also 8 GB of disk
+The last eight and labels run only when named: they take minutes, memory3gb also 8 GB of disk
 in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
@@ -25,6 +25,7 @@ ON_REQUEST = (
     "svmd",
     "maps",
     "functional_descent",
+    "functional_descent_planes",
 )
 
 
@@ -40,6 +41,7 @@ def main() -> int:
     from . import (
         costs,
         functional_descent,
+        functional_descent_planes,
         labels,
         larank,
         lasvm,
@@ -75,6 +77,7 @@ def main() -> int:
         "larank_mnist": lambda: larank.run(("mnist",)),
         "svmd": svmd.run,
         "functional_descent": functional_descent.run,
+        "functional_descent_planes": lambda: functional_descent_planes.run(args.repeats),
         "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }

@@ -10,7 +10,13 @@ import reference
 import scipy.sparse as sp
 
 from widemargin import (
+    MultilabelClassifier,
+    Ranker,
+    SequenceTagger,
+    StructuredSVM,
     SVMClassifier,
+    SVMRegressor,
+    load,
 )
 from widemargin.geometry import Geometry
 from widemargin.kernels import Linear
@@ -18,9 +24,10 @@ from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems import Binary, Chain, Multiclass, Regression
 from widemargin.run import run
 from widemargin.sequences import Sequences
-from widemargin.solvers import FunctionalDescent, Learner, StreamingSolver
+from widemargin.solvers import FunctionalDescent, LaSVM, Learner, Start, StreamingSolver
 from widemargin.solvers.damping import REACHES
 from widemargin.stopping import Gap
+from widemargin.streams import ArrayStream
 
 EXACT = {"tolerance": 1e-9, "average": None, "schedule": "constant"}
 
@@ -168,20 +175,15 @@ def test_a_prior_is_the_metric_of_a_step(kind):
 def test_a_radius_bounds_the_step(task):
     problem, X, Y = data_of(task)
     oracle, geometry = make_oracle(problem, X, Y, 1.0), Geometry(problem.n_features)
-    for radius in (0.05, lambda t, k, n: 0.5 / t, 20.0):
+    for radius in (0.05, lambda t, k, n: 0.5 / t):
         solver = FunctionalDescent(sample=12, radius=radius, average=None, tolerance=1e-4)
         state = solver.init(oracle, geometry)
         state.learn(oracle, np.arange(12), np.ones(12), np.zeros(12))
-        most = (0.5 if callable(radius) else radius) ** 2
-        numbers = state.numbers()
+        most, numbers = (0.5 if callable(radius) else radius) ** 2, state.numbers()
         assert state.w @ state.w == pytest.approx(numbers["square_step"], rel=1e-6)
-        assert numbers["square_step"] <= most * (1 + 1e-9)
-        unit = state.own[1]
+        assert 0.95 * most <= numbers["square_step"] <= most * (1 + 1e-9)
         left = 0.5 * numbers["damping"] * (most - numbers["square_step"])
-        assert left <= 1.01e-4 * unit
-        if radius == 20.0:  # a longer step would not lower the hinge any further
-            continue
-        assert numbers["square_step"] == pytest.approx(most, rel=0.05)
+        assert left <= 1.01e-4 * state.own[1]
         fixed = FunctionalDescent(sample=12, scale=12 * numbers["damping"], **EXACT)
         again = fixed.init(oracle, geometry)
         again.learn(oracle, np.arange(12), np.ones(12), np.zeros(12))
@@ -308,3 +310,160 @@ def test_units_change_nothing():
         oracle, rng = make_oracle(one, inputs, Y, 1.0), np.random.default_rng(0)
         found.append(run(solver, oracle, Geometry(one.n_features), rng, Gap(0.0)).w)
     np.testing.assert_allclose(found[1], 8.0 * found[0], rtol=1e-9)
+
+
+# ------------------------------------------------------------ estimators and streams
+
+
+def clouds(n=300, classes=3, seed=7):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    return rng.standard_normal((n, 5)) + 2.0 * np.eye(5)[y], y
+
+
+def test_every_estimator_descends():
+    """Classes, numbers, label sets, rankings, sequences, a user's problem."""
+    X, y = clouds()
+    given = {"solver": "functional_descent", "random_state": 0}
+    model = SVMClassifier(**given).fit(X, y)
+    batch = SVMClassifier(random_state=0).fit(X, y)
+    assert model.score(X, y) >= batch.score(X, y) - 0.03
+    assert model.certificate_ is None and "no fixed objective" in model.uncertified_
+    assert model.stopped_by_ == "epochs" and model.history_.last("epochs") == 2.0
+    assert SVMClassifier(**given, rescaling="slack").fit(X, y).score(X, y) > 0.8
+    line = SVMRegressor(epsilon=0.1, **given).fit(X, X @ np.arange(5.0))
+    assert line.score(X, X @ np.arange(5.0)) > 0.9
+    sets = MultilabelClassifier(pairs="tree", **given).fit(X, np.eye(3, dtype=int)[y])
+    assert np.mean(sets.predict(X) == np.eye(3)[y]) > 0.8
+    rank = Ranker(**given).fit(X, (y > 0).astype(int), qid=np.arange(300) // 10)
+    assert np.mean(rank.predict(X)[y > 0]) > np.mean(rank.predict(X)[y == 0])
+    words = [X[i : i + 3] for i in range(0, 300, 3)]
+    tags = [y[i : i + 3].tolist() for i in range(0, 300, 3)]
+    tagger = SequenceTagger(**given).fit(words, tags)
+    assert np.mean(np.concatenate(tagger.predict(words)) == y) > 0.85
+    binary = [tuple((y[i : i + 3] > 0).astype(int)) for i in range(0, 90, 3)]
+    own = StructuredSVM(reference.Tagger(5), **given).fit(words[:30], binary)
+    assert np.mean(np.array(own.predict(words[:30])) == np.array(binary)) > 0.8
+
+
+@pytest.mark.parametrize("rule", ["uniform", "importance"])
+def test_working_sets_in_memory(rule):
+    """Draws from a window: reproducible, as good as the order of a permutation."""
+    X, y = clouds()
+    found = []
+    for _ in range(2):
+        solver = FunctionalDescent(working_set=rule, window=100, sample=20)
+        found.append(SVMClassifier(solver=solver, random_state=0).fit(X, y))
+    np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
+    assert found[0].score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("rule", ["sequential", "uniform", "importance"])
+def test_streams(rule, tmp_path):
+    """In chunks or by `partial_fit`; a checkpoint goes on bit for bit."""
+    X, y = clouds(600)
+    solver = FunctionalDescent(working_set=rule, sample=25, window=100)
+    given = {"solver": solver, "random_state": 0}
+    model = SVMClassifier(**given).fit_stream((X, y), passes=2)
+    assert model.score(X, y) > 0.85 and model.certificate_ is None
+    assert 0 < model.progressive_loss_ < 0.5
+    bits = SVMClassifier(**given)
+    for begin in range(0, 600, 50):
+        bits.partial_fit(X[begin : begin + 50], y[begin : begin + 50], classes=[0, 1, 2])
+    assert bits.score(X, y) > 0.85
+    with pytest.raises(ValueError, match="no certificate"):
+        model.verify((X, y))
+    with pytest.raises(ValueError, match="cannot prove a gap"):
+        SVMClassifier(**given).fit_stream((X, y), passes=None)
+    whole = lambda: ArrayStream(X, y, chunk_rows=100)  # noqa: E731
+    if rule != "sequential":
+        with pytest.raises(TypeError, match="not the examples of a window"):
+            SVMClassifier(**given).fit_stream(whole(), checkpoint=tmp_path / "c")
+        return
+    straight = SVMClassifier(**given).fit_stream(whole(), passes=2)
+    halted = SVMClassifier(**given, max_seconds=1e-9)
+    halted.fit_stream(whole(), passes=2, checkpoint=tmp_path / "c")
+    resumed = SVMClassifier(**given)
+    resumed.fit_stream(whole(), passes=2, checkpoint=tmp_path / "c", resume=True)
+    np.testing.assert_array_equal(resumed.coef_, straight.coef_)
+
+
+def test_streams_may_grow():
+    """Columns that appear late are weights that begin at 0."""
+    X, y = clouds(200)
+    wide = sp.csr_matrix(X)
+    wide[:100, 3:] = 0.0
+    wide.eliminate_zeros()
+    solver = FunctionalDescent(sample=20, schedule="constant")
+
+    def parts(narrow):
+        yield wide[:100, : 3 if narrow else 5], y[:100]
+        yield wide[100:], y[100:]
+
+    one, other = (
+        SVMClassifier(solver=solver, random_state=0).fit_stream(
+            lambda n=n: parts(n), classes=range(3)
+        )
+        for n in (True, False)
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+
+
+def test_saving_and_warm_start(tmp_path):
+    X, y = clouds()
+    model = SVMClassifier(solver=FunctionalDescent(epochs=1), random_state=0).fit(X, y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").coef_, model.coef_)
+    problem, X, Y = data_of("binary")
+    oracle, start = make_oracle(problem, X, Y, 1.0), Start(np.arange(4.0))
+    state = FunctionalDescent().init(oracle, Geometry(4), start)
+    np.testing.assert_array_equal(state.w, start.w)
+
+
+def test_refusals():
+    X, y = clouds(60)
+    problem, words, tags = data_of("tagger")
+    fit = lambda **given: SVMClassifier(solver=FunctionalDescent(**given)).fit(X, y)  # noqa: E731
+    with pytest.raises(ValueError, match="inner is 'magic'"):
+        FunctionalDescent(inner="magic")
+    with pytest.raises(ValueError, match="free residuals"):
+        fit(inner="one_slack", residuals="clamped")
+    with pytest.raises(ValueError, match="revisit is for kernel machines"):
+        fit(revisit=1.0)
+    ceiling, below = (
+        StructuredSVM(problem, solver=FunctionalDescent(residuals="clamped", ceiling=M))
+        for M in (1.0, np.inf)
+    )
+    with pytest.raises(ValueError, match="does not list them"):
+        ceiling.fit(words, tags)
+    with pytest.raises(ValueError, match="exact oracle"):
+        below.set_params(rescaling="slack").fit(words, tags)
+    with pytest.raises(ValueError, match="linear model"):
+        SequenceTagger(solver=LaSVM()).fit([X[:2]], [[0, 1]])
+
+
+def test_command_line(tmp_path, capsys):
+    """`train classify`, `tag` and `rank`; passes are those over the data."""
+    from widemargin.cli.main import main
+
+    X, y = clouds(80)
+    rows = [" ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(row)) for row in X]
+    (tmp_path / "rows").write_text("".join(f"{c} {row}\n" for c, row in zip(y, rows, strict=True)))
+    (tmp_path / "lists").write_text(
+        "".join(
+            f"{int(c > 0)} qid:{i // 8} {row}\n"
+            for i, (c, row) in enumerate(zip(y, rows, strict=True))
+        )
+    )
+    tokens = [f"w{c} {'NV'[int(c > 0)]}\n" + "\n" * int(i % 4 == 3) for i, c in enumerate(y)]
+    (tmp_path / "words").write_text("".join(tokens))
+    for task, name in (("classify", "rows"), ("rank", "lists"), ("tag", "words")):
+        model = str(tmp_path / f"{name}.model")
+        given = ["--solver", "functional_descent", "--passes", "1", "-o", model, "--quiet"]
+        data = ["--format", "conll"] if task == "tag" else []
+        assert main(["train", task, str(tmp_path / name), *data, *given]) == 0
+        found = load(model)
+        assert found.solver_.epochs == 1 and found.history_.last("epochs") == 1.0
+        assert main(["info", model]) == 0
+        assert "There is no certificate: functional descent" in capsys.readouterr().out
