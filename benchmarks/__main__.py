@@ -1,9 +1,9 @@
 """python -m benchmarks [binary] [multiclass] [startup] [memory] [passes]
 [parsing] [ranking] [sequences] [sequence_files] [rivals] [latent] [threads] [labels]
 [memory3gb] [lasvm] [larank] [larank_mnist] [svmd] [maps]
-[functional_descent] [functional_descent_planes]
+[functional_descent] [functional_descent_planes] [defaults]
 
-The last eight and labels run only when named: they take minutes, memory3gb also 8 GB of disk
+The last nine and labels run only when named: they take minutes, memory3gb also 8 GB of disk
 in TMPDIR. svmd writes docs/results/svmd.md anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
@@ -26,6 +26,7 @@ ON_REQUEST = (
     "maps",
     "functional_descent",
     "functional_descent_planes",
+    "defaults",
 )
 
 
@@ -40,6 +41,7 @@ def main() -> int:
 
     from . import (
         costs,
+        defaults,
         functional_descent,
         functional_descent_planes,
         labels,
@@ -76,6 +78,7 @@ def main() -> int:
         "svmd": svmd.run,
         "functional_descent": functional_descent.run,
         "functional_descent_planes": lambda: functional_descent_planes.run(args.repeats),
+        "defaults": defaults.run,
         "maps": lambda: maps.run(min(args.repeats, 2)),
         "memory3gb": lambda: streaming.memory3gb(args.gigabytes),
     }

@@ -43,6 +43,12 @@ time, on training sets only. Of each at most 12,500 rows are drawn (seed 0), a f
 out; C and gamma as elsewhere, covtype (class 2 against the rest, columns scaled to [0, 1]) with
 C = 10, gamma = 10. An entry is the error on the rows held out, in per cent, mean of three orders,
 and the processor seconds of a fit. The first row has the defaults.
+
+What follows. LaSVM: the second pass is worth up to half a point, the third nothing; the choice of
+the partner by second order changes no error and is up to twice as quick. LaRank: tau = 0.03 costs
+0.02 to 0.05 points against 0.01 and saves a seventh of the time. SVMD: a longer first step helps
+ijcnn1 and harms the others, a shorter one harms most; meta_step and decay matter little where
+nothing drifts; the mean of f helps on three sets of four. So the defaults stay as they were.
 """
 
 

@@ -1,6 +1,6 @@
 """SVMD and NORMA: cost, taxonomies beside a batch model, streams that drift, memory.
 
-    python -m benchmarks.svmd [cost] [taxonomy] [ijcnn1] [drift] [flat]
+    python -m benchmarks.svmd [cost] [taxonomy] [ijcnn1] [drift] [late] [flat]
 
 Writes docs/results/svmd.md, one section per name, and a picture into docs/images. Sections that are
 not asked for stay as they are. All numbers but times and memory are the same in every run: orders
@@ -218,6 +218,44 @@ def drift() -> str:
     )  # fmt: skip
 
 
+def late(n: int = 20_000, begin: int = 10_000, size: int = 500) -> str:
+    """A digit that is not there before example 10,000, by `partial_fit`."""
+    data = load_dataset("mnist")
+    order = np.random.default_rng(0).permutation(len(data.y_train))
+    X, y = dense(data.X_train)[order], np.asarray(data.y_train)[order]
+    early = np.flatnonzero(y != 9)[:begin]
+    rows = np.r_[early, np.arange(early[-1] + 1, early[-1] + 1 + n - begin)]
+    X, y = X[rows], y[rows]
+    X_test, y_test = dense(data.X_test), np.asarray(data.y_test)
+    X_test, X = X_test / X.max(), X / X.max()
+    table_rows = []
+    for solver in ("larank", "svmd"):
+        model = SVMClassifier(C=10, kernel="rbf", gamma=0.02, solver=solver, random_state=0)
+        wrong, missed = np.zeros(n, bool), []
+        for start in range(0, n, size):
+            part = slice(start, start + size)
+            if start:
+                wrong[part] = model.predict(X[part]) != y[part]
+            model.partial_fit(X[part], y[part])
+        for start in (begin, begin + size, begin + 2 * size, n - size):
+            nines = start + np.flatnonzero(y[start : start + size] == 9)
+            missed.append(f"{wrong[nines].mean():.0%} of {nines.size}")
+        known = SVMClassifier(C=10, kernel="rbf", gamma=0.02, solver=solver, random_state=0)
+        for start in range(0, n, size):
+            known.partial_fit(X[start : start + size], y[start : start + size], classes=range(10))
+        errors = [percent(1 - m.score(X_test, y_test)) for m in (model, known)]
+        before = percent(wrong[begin - 2000 : begin].mean())
+        table_rows.append([solver, before, *missed, percent(wrong[-2000:].mean()), *errors])
+    columns = ["", "error of the 2,000 before", "nines missed, first 500", "second", "third",
+               "last 500", "error of the last 2,000", "test error",
+               "the same, told of ten classes"]  # fmt: skip
+    return (
+        "## late\n\nMNIST, 20,000 digits in batches of 500 by `partial_fit` (C = 10, gamma = 0.02, "
+        "seed 0); no nine before example 10,000, and nobody told that there would be one. A batch "
+        "is predicted, then learnt from.\n\n" + table(columns, table_rows)
+    )
+
+
 def flat(n: int = 1_000_000) -> str:
     """Memory of a budget of 500 patterns over a long generated stream."""
     rows = []
@@ -254,6 +292,7 @@ SECTIONS = {
     "taxonomy": taxonomy,
     "ijcnn1": ijcnn1,
     "drift": drift,
+    "late": late,
     "flat": flat,
 }
 
