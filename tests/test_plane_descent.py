@@ -441,3 +441,29 @@ def test_refusals():
         below.set_params(rescaling="slack").fit(words, tags)
     with pytest.raises(ValueError, match="linear model"):
         SequenceTagger(solver=LaSVM()).fit([X[:2]], [[0, 1]])
+
+
+def test_command_line(tmp_path, capsys):
+    """`train classify`, `tag` and `rank`; passes are those over the data."""
+    from widemargin.cli.main import main
+
+    X, y = clouds(80)
+    rows = [" ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(row)) for row in X]
+    (tmp_path / "rows").write_text("".join(f"{c} {row}\n" for c, row in zip(y, rows, strict=True)))
+    (tmp_path / "lists").write_text(
+        "".join(
+            f"{int(c > 0)} qid:{i // 8} {row}\n"
+            for i, (c, row) in enumerate(zip(y, rows, strict=True))
+        )
+    )
+    tokens = [f"w{c} {'NV'[int(c > 0)]}\n" + "\n" * int(i % 4 == 3) for i, c in enumerate(y)]
+    (tmp_path / "words").write_text("".join(tokens))
+    for task, name in (("classify", "rows"), ("rank", "lists"), ("tag", "words")):
+        model = str(tmp_path / f"{name}.model")
+        given = ["--solver", "functional_descent", "--passes", "1", "-o", model, "--quiet"]
+        data = ["--format", "conll"] if task == "tag" else []
+        assert main(["train", task, str(tmp_path / name), *data, *given]) == 0
+        found = load(model)
+        assert found.solver_.epochs == 1 and found.history_.last("epochs") == 1.0
+        assert main(["info", model]) == 0
+        assert "There is no certificate: functional descent" in capsys.readouterr().out
