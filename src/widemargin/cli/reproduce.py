@@ -96,10 +96,11 @@ class Board(Screen):
     """How far the experiments are: a table on a terminal, a line for each experiment elsewhere."""
 
     PAUSE = 0.25  # seconds between two updates
+    SHORTEST, GROWTH = 20.0, 0.2  # seconds between two lines of a log, and as a share of all
 
     def __init__(self, quiet: bool = False):
         super().__init__(quiet)
-        self.began = time.perf_counter()
+        self.began = self.printed = time.perf_counter()
         self.outcomes: Sequence[Outcome] = ()
         self.current: tuple[Outcome, Unit, float] | None = None
         self.ended = threading.Event()
@@ -137,12 +138,14 @@ class Board(Screen):
 
     def done(self, outcome: Outcome, unit: Unit, seconds: float, error: str | None) -> None:
         self.current = None
-        if not self.is_live and (outcome.n_open == 0 or error):
+        now = time.perf_counter()
+        gone, n_open = now - self.began, outcome.n_open
+        is_due = now - self.printed >= max(self.SHORTEST, self.GROWTH * gone)
+        if not self.is_live and (is_due or n_open == 0 or error):
+            self.printed = now
             name, total = outcome.experiment.name, len(outcome.units)
-            self.print(
-                f"widemargin: {name}: {total - outcome.n_open} of {total} units, "
-                f"{clock(time.perf_counter() - self.began)}" + (f", failed: {error}" * bool(error))
-            )
+            text = f"widemargin: {name}: {total - n_open} of {total} units, {clock(gone)}"
+            self.print(text + (f", failed: {error}" if error else ""))
 
     # ------------------------------------------------------------ what is shown
 

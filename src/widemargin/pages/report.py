@@ -49,7 +49,8 @@ figcaption { margin-top: .5rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .45rem .65rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
-th { color: var(--quiet); font-weight: 600; font-size: .85rem; }
+th { color: var(--quiet); font-weight: 600; font-size: .85rem; white-space: normal;
+  vertical-align: bottom; }
 @media (max-width: 30rem) { th, td { padding: .4rem .4rem; font-size: .88rem; } }
 tbody tr { border-top: 1px solid var(--line); }
 code, pre { font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }

@@ -180,7 +180,7 @@ def novelty_parts(steps: np.ndarray) -> tuple[list[Told], list[Told]]:
     ]
     line = Series("step", np.arange(1, len(steps) + 1), steps, 0)
     shown = chart([line], "examples", "Step size", is_log=True, events=wraps.tolist())
-    what = "largest step of the next 60 examples over the step before"
+    note = "Rise: the largest step of the next 60 examples over the step before."
     parts: list[Told] = [
         Figure(
             "Fig. 7, left: the step of novelty detection",
@@ -188,11 +188,11 @@ def novelty_parts(steps: np.ndarray) -> tuple[list[Told], list[Told]]:
             "Dotted: the hundreds of the counter change. The step falls, but not to 0, and rises "
             "at some of these places.",
         ),
-        Table("Rise of the step where the hundreds change", ["example", what, "percentile"], each),
+        Table("Where the hundreds change", ["example", "rise", "percentile among all"], each, note),
     ]
     if after:
-        head = ["examples after a change", f"{what}, geometric mean over all hundreds"]
-        parts.append(Table("Rise of the step by the distance from a change", head, after))
+        head = ["examples after a change", "rise, geometric mean"]
+        parts.append(Table("The rise by the distance from a change", head, after))
     return claims, parts
 
 

@@ -188,7 +188,9 @@ def claims(data: str, plan: Plan, first: dict, second: dict) -> list[Claim]:
             "slopes of log |u|² over log t: " + ", ".join(f"{s:.2f}" for s in falling),
             verdict(
                 all(-1.5 < s < -0.6 for s in falling),
-                "" if max(falling) > -1.5 else "it falls faster than its bound",
+                ""
+                if max(falling) > -1.5
+                else "it falls about as 1/t², the rate of |u| <= R / damping",
                 "in part",
             ),
         ),
