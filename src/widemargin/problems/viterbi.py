@@ -135,7 +135,7 @@ def forward(data, i, w, scores, steps, best):
 
 @kernel
 def best_before(data, t, w, steps, value, c):
-    """The first label p of the largest value[p] + weight of the step from p to c at position t."""
+    """The first label p of the largest value[p] + weight of the step p, c into position t."""
     L = np.int64(width_of(data))
     top, chosen = -np.inf, 0
     for p in range(data.labels.size):

@@ -202,7 +202,7 @@ def add_examples(data, a, examples, weights):
     """Add the shares of some examples (empty: of all) to the weights; returns their l(a)."""
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
-    step, nodes = np.zeros(width), nodes_of(data, weights)
+    step, nodes = np.zeros(width), nodes_of(data)
     linear = 0.0
     for t in range(np.uint64(examples.size if examples.size else a.shape[0])):
         i = np.uint64(examples[t]) if examples.size else t
@@ -225,7 +225,7 @@ def survey(data, a, norm, weights, awake):
     """
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
-    h, nodes = np.zeros(width), nodes_of(data, weights)
+    h, nodes = np.zeros(width), nodes_of(data)
     hinge, m = 0.0, np.uint64(0)
     for i in range(np.uint64(a.shape[0])):
         class_scores(data, i, weights, nodes, h)

@@ -173,7 +173,7 @@ def step_path(data, a, active, path, tau):
     K = np.uint64(a.shape[1])
     width = (K + np.uint64(3)) // np.uint64(4) * np.uint64(4)
     line, step, near = np.zeros(width), np.zeros(width), np.zeros(width)
-    nodes = nodes_of(data, path.w)
+    nodes = nodes_of(data)
     newest, oldest = path.moves_a[path.young[0]], path.moves_a[1 - path.young[0]]
     first, second, third = tau[0], tau[1], tau[2]
     change = 0.0

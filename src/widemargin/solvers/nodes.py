@@ -90,7 +90,7 @@ def balance(g, a, kappa, square, change):
 def node_pass(data, a, weights, norm, order, kappa):
     """Ascent on the block of each example of `order`."""
     K = a.shape[1]
-    g, change, nodes = np.empty(K), np.empty(K), nodes_of(data, weights)
+    g, change, nodes = np.empty(K), np.empty(K), nodes_of(data)
     for t in range(order.size):
         i = np.uint64(order[t])
         class_scores(data, i, weights, nodes, g)
