@@ -48,6 +48,10 @@ TOLERANCE = 1e-3
 TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
 #: Revisiting costs kernel values: its losses count as so many times what they are.
 HANDICAP = 1.03
+#: A track whose losses are so many times the least, after so many examples, is given up.
+LOST, JUDGED = 1.3, 4000
+#: Tolerance of revisiting steps where none is given: later ones come back to what is left.
+LOOSE = 1e-2
 STEPS, SEEN, VISITS, BEGUN = range(4)
 
 
@@ -69,6 +73,7 @@ class KernelDescent(NoObjective):
         self.progressive = Progressive()
         n = task.n_examples
         self.k, self.n = sample_size(solver.sample, n)
+        self.half = -(-self.n // (2 * self.k))  # steps of half a pass
         self.rules = tracks_of(solver)
         self.tracks = np.arange(len(self.rules))
         self.losses = np.zeros(self.tracks.size)  # of the means, weighted
@@ -135,6 +140,7 @@ class KernelDescent(NoObjective):
         self.table["Y"][slots], self.table["omega"][slots] = Y[used], omega[used]
         if self.solver.average is not None:
             self._follow(self.solver.average)
+        self._give_up()
 
     def _follow(self, eta: float) -> None:
         """The means take in f."""
@@ -143,12 +149,18 @@ class KernelDescent(NoObjective):
             age = self.n_steps
             if self._rule(track).revisit and self.counts[BEGUN]:
                 age -= int(self.counts[BEGUN])
-                half = -(-self.n // (2 * self.k))
-                age -= half if age > half else 0
+                age -= self.half if age > self.half else 0
             if age == 1:
                 M[:, track] = A[:, track]
             else:
                 M[:, track] += mean_share(age, eta) * (A[:, track] - M[:, track])
+
+    def _give_up(self) -> None:
+        """Tracks that have lost end, and at the middle of a pass patterns that nobody has."""
+        stay = self._handicapped <= LOST * self._handicapped.min()
+        stay |= self.progressive.numbers[0] < JUDGED
+        if not stay.all() or self.n_steps - self.counts[BEGUN] == self.half:
+            self._keep(stay)
 
     def _rule(self, track: int) -> Track:
         return self.rules[self.tracks[track]]
@@ -209,8 +221,9 @@ class KernelDescent(NoObjective):
         damping = self._damping(track)
         old = self._overdue(A, F, track, damping, sample)
         # 1. kernel values of the working set, among itself and with all slots
-        rows = np.vstack([sample.rows, self.support.rows(self.support.patterns[old])])
-        K = np.block([[sample.K, sample.rows[:, old]], [sample.rows[:, old].T, rows[n:, old]]])
+        rows = self.support.rows(self.support.patterns[old])
+        both = sample.rows[:, old]
+        K = np.block([[sample.K, both], [both.T, rows[:, old]]])
         # 2. f without the working set
         Y = np.concatenate([sample.Y, self.table["Y"][old]])
         omega = np.concatenate([sample.omega, self.table["omega"][old]])
@@ -220,12 +233,13 @@ class KernelDescent(NoObjective):
         before = np.concatenate([scores, F[old]])
         rho = self.margins.residuals(before - K @ held, Y)
         # 3. its step
-        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1]) / damping
+        tolerance = (self.solver.tolerance or LOOSE) * float(self.own[1]) / damping
         U = omega / (self.k * damping)
         found = solve_local(K, self.margins.is_binary, rho, Y, U, tolerance, held)
         change = found.coefficients - held
         A[old] += change[n:]
-        F += rows.T @ change.astype(rows.dtype)
+        single = change.astype(rows.dtype)
+        F += single[:n].T.dot(sample.rows).T + single[n:].T.dot(rows).T
         hinges = np.maximum(self.margins.residuals(scores, sample.Y).max(axis=1), 0.0)
         bound = float(omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
         self._note(track, sample, hinges, bound, damping, found)
@@ -262,14 +276,17 @@ class KernelDescent(NoObjective):
         """The examples that wait are a sample of their own; the best track stays alone."""
         for sample in self.working.rest():
             self._learn(*sample)
-        best = slice(self.best, self.best + 1)
-        for name in ("A", "M", "F"):
-            self.table.columns[name] = self.table.columns[name][:, best]
-        self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
-        both = (self.table["A"] != 0.0) | (self.table["M"] != 0.0)
-        if not both.all():
-            self.table.keep(np.flatnonzero(both.any(axis=(1, 2))))
+        self._keep(np.arange(self.tracks.size) == self.best)
         self.counts[BEGUN] = self.counts[STEPS]
+
+    def _keep(self, tracks: np.ndarray) -> None:
+        """Only some tracks, and the patterns that they have."""
+        for name in ("A", "M", "F"):
+            self.table.columns[name] = self.table.columns[name][:, tracks]
+        self.tracks, self.losses = self.tracks[tracks], self.losses[tracks]
+        used = np.any((self.table["A"] != 0.0) | (self.table["M"] != 0.0), axis=(1, 2))
+        if not used.all():
+            self.table.keep(np.flatnonzero(used))
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
@@ -285,14 +302,13 @@ class KernelDescent(NoObjective):
     @property
     def best(self) -> int:
         """The track that predicts."""
-        return int(
-            np.argmin(
-                [
-                    loss * (HANDICAP if self._rule(track).revisit else 1.0)
-                    for track, loss in enumerate(self.losses)
-                ]
-            )
-        )
+        return int(np.argmin(self._handicapped))
+
+    @property
+    def _handicapped(self) -> np.ndarray:
+        """The losses that tracks are compared by."""
+        revisits = [bool(self._rule(track).revisit) for track in range(self.tracks.size)]
+        return self.losses * np.where(revisits, HANDICAP, 1.0)
 
     @property
     def _means(self) -> np.ndarray:
