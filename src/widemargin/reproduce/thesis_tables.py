@@ -255,7 +255,8 @@ def table_errors(results: Results, data: list[str]) -> Table:
         head,
         rows,
         "Mean and standard deviation over seeds 0 to 4 of the order (SampledCuts on Web: 0 and 1). "
-        "covtype stands in for TIMIT, which is not to be had: class 1 against the rest, 10,000 training and 10,000 test rows.",
+        "covtype stands in for TIMIT, which is not to be had: class 1 against the rest, 10,000 "
+        "training and 10,000 test rows.",
     )
 
 
