@@ -417,9 +417,9 @@ EXPERIMENTS = (
         "SOnline beside LaRank (SOnline, Table 2 and Fig. 4)",
         "Pixels in [0, 1], the paper's C and gamma, one pass in a random order, seeds 0 to 4 (on "
         "MNIST 0 and 1, and 0 for the larger etas), kernel cache not restricted. The loss is "
-        "exp(-rho err) with l_min / l_max = eta and a mean of one over all pairs; the structured "
-        "loss is its sum over the test set, divided by the number of pairs. Confusions: a decision "
-        "tree, and nearest centroids, cross-validated on the training set.",
+        "exp(-rho err) with l_min / l_max = eta and a mean of one over all pairs; the "
+        "structured loss is its sum over the test set, divided by the number of pairs. Confusions: "
+        "a decision tree, and nearest centroids, cross-validated on the training set.",
         units,
         tell,
         data=("usps01", "mnist"),
