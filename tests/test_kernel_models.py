@@ -154,6 +154,19 @@ def test_a_class_that_appears_late():
         pair.partial_fit(X, y)
 
 
+def test_data_with_a_late_class_is_known_again():
+    """A class that appears late moves the numbers of others; the data stays the same."""
+    X, y = petals(200, K=3)
+    y = np.array(["a", "b", "c"])[y]
+    order = np.argsort(y == "b", kind="stable")
+    model = SVMClassifier(10.0, kernel="rbf", gamma=1.0, solver="larank", random_state=0)
+    model.partial_fit(X[order[:100]], y[order[:100]])
+    model.partial_fit(X[order[100:]], y[order[100:]])
+    assert model.verify((X, y)).scope == "data"
+    with pytest.raises(ValueError, match="not the data"):
+        model.verify((X, np.roll(y, 1)))
+
+
 def test_an_iterator_may_bring_new_classes():
     X, y = petals(600, K=4)
     order = np.argsort(y >= 2, kind="stable")  # classes 2 and 3 come in the second half

@@ -105,6 +105,6 @@ def kernel_hinges(stream: Stream, encode, machine: Machine, cost, look_up=lambda
     for chunk in stream.chunks():
         look_up()
         part = encode(chunk)
-        add_part(found, part.X, part.Y, part.weights)
+        add_part(found, part)
         total += float(np.dot(part.weights, hinges(machine.scores(part.X), part.Y, cost)))
     return total, found

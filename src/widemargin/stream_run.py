@@ -310,16 +310,17 @@ def add_examples(fingerprint: Fingerprint, oracle) -> None:
     if isinstance(data, BoxRows | ClassRows):
         fingerprint.add_rows(data.rows, data[1], oracle.weights)
     elif isinstance(oracle, Part):
-        add_part(fingerprint, oracle.X, oracle.Y, oracle.weights)
+        add_part(fingerprint, oracle)
     elif isinstance(oracle.X, Sequences):
         fingerprint.add_sequences(oracle.X, oracle.Y, oracle.weights)
     else:
         fingerprint.add_objects(oracle.X, oracle.Y, getattr(oracle, "weights", None))
 
 
-def add_part(fingerprint: Fingerprint, X, Y: np.ndarray, weights: np.ndarray) -> None:
-    """Rows of numbers."""
-    fingerprint.add_rows(as_rows(X), Y, weights)
+def add_part(fingerprint: Fingerprint, part: Part) -> None:
+    """Rows of numbers; numbers of classes change when one appears late, their marks do not."""
+    truth = part.Y if part.marks is None else part.marks
+    fingerprint.add_rows(as_rows(part.X), truth, part.weights)
 
 
 def check_same(trained: Fingerprint, found: Fingerprint, name: str) -> None:

@@ -24,7 +24,7 @@ from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
-from ..streams.fingerprint import Fingerprint
+from ..streams.fingerprint import Fingerprint, hashed_items
 from .fitting import named_solver
 from .streaming import Streaming, check_weights
 
@@ -226,7 +226,8 @@ class KernelModel(Streaming):
         weights = np.full(X.shape[0], float(self.C))
         if factors is not None:
             weights *= factors
-        return Part(X, Y, weights)
+        is_numbered = isinstance(self, ClassifierMixin) and Y.dtype.kind == "i"
+        return Part(X, Y, weights, hashed_items(self.classes_)[Y] if is_numbered else None)
 
     def _settle(self, run, reason: str | None) -> None:
         if not isinstance(run, KernelRun):

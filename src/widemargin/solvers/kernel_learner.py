@@ -34,6 +34,7 @@ class Part(NamedTuple):
     X: Any  # (n, d) dense or CSR
     Y: np.ndarray
     weights: np.ndarray  # (n,) C_i, the weight of each example's hinge
+    marks: np.ndarray | None = None  # (n,) what tells the classes apart, whatever their numbers
 
     @property
     def n_examples(self) -> int:
