@@ -119,7 +119,7 @@ def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("classify", "--kernel", "rbf", "--solver", "one_slack"), "learns linear models"),
+        (("classify", "--kernel", "rbf", "--solver", "n_slack"), "learns linear models"),
         (("classify", "--gamma", "1"), "--gamma is for --kernel"),
         (("classify", "--kernel", "rbf", "--degree", "2"), "--degree is for --kernel poly"),
         (("classify", "--kernel", "rbf", "--gamma", "-1"), "out of range"),

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..expansion import Support, resized
-from .kernel_learner import KernelTask, Margins, Part, refuse_zero_margins
+from .kernel_learner import KernelTask, Margins, NoBias, Part, refuse_zero_margins
 from .learner import Progressive
 from .simplex_qp import FREE, solve_simplex_qp
 from .slot_table import SlotTable
@@ -36,7 +36,7 @@ BLOCK_VALUES = 1 << 22
 CUTS, SEEN, VISITS = range(3)
 
 
-class KernelCuts:
+class KernelCuts(NoBias):
     """All examples, the cuts, and the best function so far.
 
     Parameters
@@ -212,16 +212,8 @@ class KernelCuts:
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Of the function of least objective; of the last one where cuts are samples."""
+        """Of the function of least objective."""
         return self.table["f"].copy()
-
-    @property
-    def offsets(self) -> np.ndarray:
-        return np.zeros(self.margins.n_outputs)
-
-    @property
-    def margin_cost(self) -> np.ndarray | None:
-        return None if self.margins.is_binary else self.margins.cost
 
     @property
     def dual(self) -> float:

@@ -253,11 +253,10 @@ class Margins:
         self.cost = checked_cost(cost, self.n_outputs)
 
 
-class NoObjective:
-    """Mixin: a learner of classes without a bias and without an objective to be certified."""
+class NoBias:
+    """Mixin: a learner of classes without a bias."""
 
     margins: Margins
-    dual = square_norm = float("nan")
 
     @property
     def offsets(self) -> np.ndarray:
@@ -266,6 +265,12 @@ class NoObjective:
     @property
     def margin_cost(self) -> np.ndarray | None:
         return None if self.margins.is_binary else self.margins.cost
+
+
+class NoObjective(NoBias):
+    """Mixin: the same without an objective to be certified."""
+
+    dual = square_norm = float("nan")
 
 
 def check_task(solver: str, task: KernelTask, kinds: tuple[str, ...]) -> None:
