@@ -1,5 +1,8 @@
 """Stochastic functional descent (K. He, 2014): proximal steps in the space of functions.
 
+One set of parameters for kernel machines (`kernel_descent.py`) and for linear models of any problem
+(`plane_descent.py`, where f is <w, .>).
+
     u_t      = argmin_u  damping_t/2 |u|^2 + 1/k sum_i omega_i max_y [rho_t,i(y) - <u, delta_i(y)>]
     f_{t+1}  = f_t + u_t                                                              (Algorithm 1)
     rho_t,i(y) = Delta(y_i, y) - <f_t, delta_i(y)>

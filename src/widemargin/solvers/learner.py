@@ -103,6 +103,21 @@ class Learner(Protocol):
     def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
 
 
+class WithoutObjective:
+    """What a learner on planes says of bounds where there is no objective."""
+
+    @property
+    def dual(self) -> float:
+        return float("nan")
+
+    @property
+    def cached_primal(self) -> float:
+        return float("nan")
+
+    def settle_primal(self) -> None:
+        """There is nothing to settle."""
+
+
 @runtime_checkable
 class StreamingSolver(Protocol):
     """Frozen parameters, from which a learner is made."""

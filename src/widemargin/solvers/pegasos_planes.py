@@ -25,7 +25,7 @@ import numpy as np
 from ..compile import kernel
 from ..geometry import Geometry
 from .caches.planes import predicted_loss, taken, widening
-from .learner import Progressive
+from .learner import Progressive, WithoutObjective
 from .protocol import Mistakes
 
 #: Places of `numbers`: t - 1, the factor of w, p, W, examples and entries that wait for a step,
@@ -109,7 +109,7 @@ def weights_of(course: Course) -> np.ndarray:
     return numbers[P] * (numbers[W] * course.rule[LAMBDA] * numbers[TIME] * w - course.r)
 
 
-class PegasosStream:
+class PegasosStream(WithoutObjective):
     """A learner of streams (`learner.py`)."""
 
     def __init__(self, course: Course):
@@ -146,17 +146,6 @@ class PegasosStream:
 
     def end_pass(self, tol: float) -> None:
         """Nothing is left to do."""
-
-    def settle_primal(self) -> None:
-        """There is no lower bound to compare with."""
-
-    @property
-    def dual(self) -> float:
-        return float("nan")
-
-    @property
-    def cached_primal(self) -> float:
-        return float("nan")
 
     @property
     def n_kept(self) -> int:

@@ -28,7 +28,7 @@ from ..oracle import make_oracle
 from .caches.planes import joined, predicted_loss, size_of, taken, widening
 from .damping import mean_share, n_tracks, radius_at, sample_size, step_within
 from .dual_coordinate import blend
-from .learner import Progressive
+from .learner import Progressive, WithoutObjective
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from .protocol import Mistakes
 from .working_set import OMEGA, ROW, WorkingSet
@@ -41,7 +41,7 @@ STEPS, SEEN, CALLS, CAME = range(4)
 NEW = 3
 
 
-class PlaneDescent:
+class PlaneDescent(WithoutObjective):
     """Tracks, and the examples of a sample to come.
 
     Parameters
@@ -262,17 +262,6 @@ class PlaneDescent:
         """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound."""
         names = ("sample_hinge", "share_with_loss", "square_step", "step_bound", "damping")
         return dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
-
-    @property
-    def dual(self) -> float:
-        return float("nan")
-
-    @property
-    def cached_primal(self) -> float:
-        return float("nan")
-
-    def settle_primal(self) -> None:
-        """There is no objective."""
 
     @property
     def n_kept(self) -> int:
