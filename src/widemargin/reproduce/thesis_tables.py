@@ -61,8 +61,8 @@ UNEXPLAINED = (
     "about 6 %, it prints 3.2 and 3.4 %. Tried, with SFD1: inner tolerances of 0.01, 0.03, 0.05, "
     "0.07, 0.1, 0.3 (7.3, 7.3, 6.1, 5.1, 4.1, 6.1 %), a ceiling of M = 1 (6.3 %), dampings of "
     "0.1/k, 0.03/k, 0.01/k (5.8 % each), examples drawn evenly (6.1 %) or by importance (5.0 %). "
-    "Free residuals, the exact proximal step, give 2.1 %, but 15.6 % on Adult, where clamped ones give "
-    "the thesis' 14.7 %. No variant gives all three printed numbers."
+    "Free residuals, the exact proximal step, give 2.1 %, but 15.6 % on Adult, where clamped ones "
+    "give the thesis' 14.7 %. No variant gives all three printed numbers."
 )
 #: Lines of the figures.
 SHOWN = ("SFD1", "SFD2", OURS, "Pegasos1", "Pegasos2", "LaSVM", "SampledCuts")
