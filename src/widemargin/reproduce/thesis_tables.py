@@ -27,12 +27,15 @@ from .thesis_runs import (
     GRID,
     NAMES,
     OURS,
+    PRINTED_LAMBDA,
     TRIED,
     USED,
     chosen_C,
     compared,
     cross_validated,
     methods,
+    printed_C,
+    with_printed_C,
 )
 
 #: Table 5.3: test errors in per cent after two epochs.
@@ -44,14 +47,6 @@ PRINTED = {
     "LaSVM": {"ijcnn1": (1.42, 0.01), "a8a": (14.91, 0.03), "w8a": (1.16, 0.01)},
     "SampledCuts": {"ijcnn1": (2.66, 0.41), "a8a": (14.94, 0.19), "w8a": (0.87, 0.02)},
 }
-#: Table 5.2: lambda = 1 / (n² C).
-PRINTED_LAMBDA = {
-    "Pegasos1": {"ijcnn1": 2.041e-10, "a8a": 4.853e-10, "w8a": 4.040e-10},
-    "Pegasos2": {"ijcnn1": 7.215e-11, "a8a": 2.427e-10, "w8a": 8.081e-10},
-    "LaSVM": {"ijcnn1": 2.041e-10, "a8a": 4.853e-10, "w8a": 8.081e-10},
-    "SampledCuts": {"ijcnn1": 2.041e-10, "a8a": 3.883e-9, "w8a": 5.715e-10},
-}
-ROWS = {"ijcnn1": 35_000, "a8a": 22_696, "w8a": 49_749}
 #: Table 5.4: kernel evaluations, cross validation included.
 PRINTED_EVALUATIONS = {
     "Pegasos1": {"ijcnn1": 1.786e10, "a8a": 6.573e9, "w8a": 3.790e11},
@@ -60,6 +55,15 @@ PRINTED_EVALUATIONS = {
     "SampledCuts": {"ijcnn1": 5.209e11, "a8a": 2.789e11, "w8a": 3.019e11},
     "SFD1": {"ijcnn1": 3.565e9, "a8a": 1.533e9, "w8a": 6.188e9},
 }
+#: Of one run each, seed 0, which is not part of the units.
+UNEXPLAINED = (
+    "SFD1 and SFD2 on IJCNN stay unexplained: with clamped residuals as in the thesis we find "
+    "about 6 %, it prints 3.2 and 3.4 %. Tried, with SFD1: inner tolerances of 0.01, 0.03, 0.05, "
+    "0.07, 0.1, 0.3 (7.3, 7.3, 6.1, 5.1, 4.1, 6.1 %), a ceiling of M = 1 (6.3 %), dampings of "
+    "0.1/k, 0.03/k, 0.01/k (5.8 % each), examples drawn evenly (6.1 %) or by importance (5.0 %). "
+    "Free residuals, the exact proximal step, give 2.1 %, but 15.6 % on Adult, where clamped ones "
+    "give the thesis' 14.7 %. No variant gives all three printed numbers."
+)
 #: Lines of the figures.
 SHOWN = ("SFD1", "SFD2", OURS, "Pegasos1", "Pegasos2", "LaSVM", "SampledCuts")
 
@@ -74,9 +78,10 @@ def tell(plan: Plan, results: Results) -> list[Part]:
         parts += printed_claims(plan, results, d)
     parts += shape_claims(plan, results, data)
     parts += [table_errors(results, data), table_pairs(results, data)]
-    parts += [table_C(results, data), table_evaluations(results, data)]
+    parts += [table_C(results, data), *tables_printed_C(results, data)]
+    parts += [table_evaluations(results, data)]
     parts += [figure_curves(results, data), figure_support(results, data)]
-    return parts
+    return parts if plan.quick or "ijcnn1" not in data else [*parts, UNEXPLAINED]
 
 
 def errors_of(results: Results, data: str, method: str) -> list[float]:
@@ -101,12 +106,16 @@ def printed_claims(plan: Plan, results: Results, data: str) -> list[Claim]:
         if not errors or data not in by_data:
             continue
         mean, deviation = by_data[data]
+        word = compared_verdict(float(np.mean(errors)), mean, deviation, plan.quick)
+        again = [r["error"] for r in results.of(with_printed_C, data=data, method=method)]
+        if word.startswith(NOT) and again:
+            word += f"; {np.mean(again):.2f} with the thesis' C = {printed_C(data, method):.3g}"
         found.append(
             Claim(
                 f"{NAMES[data]}, {method}: test error % after two epochs (Table 5.3)",
                 f"{mean:.2f} ± {deviation:.2f}",
                 spread(errors),
-                compared_verdict(float(np.mean(errors)), mean, deviation, plan.quick),
+                word,
             )
         )
     return found
@@ -291,9 +300,9 @@ def table_C(results: Results, data: list[str]) -> Table:
             continue
         cells = [method]
         for d in data:
-            C, printed = chosen_C(results, d, method), PRINTED_LAMBDA.get(method, {}).get(d)
+            C, printed = chosen_C(results, d, method), printed_C(d, method)
             if printed:
-                cells.append(f"{printed:.3e} (C = {1 / (ROWS[d] ** 2 * printed):.3g})")
+                cells.append(f"{PRINTED_LAMBDA[method][d]:.3e} (C = {printed:.3g})")
             else:
                 cells.append("–")
             cells.append("–" if C is None else f"C = {C:g}")
@@ -307,6 +316,22 @@ def table_C(results: Results, data: list[str]) -> Table:
         f"(SampledCuts: {', '.join(f'{C:g}' for C in FEW)}) on {USED} of {FOLDS} folds, two epochs "
         "each.",
     )
+
+
+def tables_printed_C(results: Results, data: list[str]) -> list[Table]:
+    """Whether it is the choice of C that makes the difference."""
+    rows = []
+    for method in PRINTED_LAMBDA:
+        for d in data:
+            found = [r["error"] for r in results.of(with_printed_C, data=d, method=method)]
+            if found:
+                mean, deviation = PRINTED[method][d]
+                C, own = printed_C(d, method), errors_of(results, d, method)
+                cells = [NAMES[d], f"{C:.3g}", f"{mean:.2f} ± {deviation:.2f}", spread(found)]
+                rows.append([method, *cells, spread(own)])
+    head = ["", "", "C of the thesis", "paper", "ours with that C", "ours with our C"]
+    note = "Test error % after two epochs; two seeds with the C of the thesis."
+    return [Table("Rivals with the C that the thesis chose", head, rows, note)] if rows else []
 
 
 def total_evaluations(results: Results, data: str, method: str) -> float:
