@@ -23,20 +23,12 @@ from widemargin.sequences import Sequences
 from widemargin.solvers import FunctionalDescent, Pegasos, Perceptron
 from widemargin.streams import ArrayStream
 
-from .sequences import (
-    CONLL_GRID,
-    LETTERS_GRID,
-    LOOSE,
-    PROVEN,
-    QUICK,
-    chosen_C,
-    error,
-    fit,
-)
+from .sequences import GRID, LOOSE, PROVEN, QUICK, chosen_C, error, fit
 from .timing import table
 
 SEEDS = 3
 DIGITS_GRID = (0.001, 0.01, 0.1, 1.0)
+CHUNKS_GRID = (0.03, 0.1, 0.3)
 
 
 #: Solvers of sequences by title.
@@ -78,7 +70,7 @@ def letters() -> str:
     y = [data.y_train[a:b].tolist() for a, b in pairwise(begin)]
     train, test = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
     parts = X[train], [y[i] for i in train], X[test], [y[i] for i in test]
-    C = chosen_C(parts[0], parts[1], LETTERS_GRID, LOOSE, lambda p, t: -error(p, t))
+    C = chosen_C(parts[0], parts[1], GRID, LOOSE, lambda p, t: -error(p, t))
     return compared("Letters", *parts, C, lambda p, t: (error(p, t),), CONTESTANTS)
 
 
@@ -87,7 +79,7 @@ def conll() -> str:
     data = load_dataset("conll2000")
     parts = data.X_train, data.y_train, data.X_test, data.y_test
     fit(parts[0][:50], parts[1][:50], 0.1, QUICK)  # compile
-    C = chosen_C(parts[0], parts[1], CONLL_GRID, QUICK, lambda p, t: chunk_f1(t, p))
+    C = chosen_C(parts[0], parts[1], CHUNKS_GRID, QUICK, lambda p, t: chunk_f1(t, p))
     scores = lambda p, t: (error(p, t), 100 * chunk_f1(t, p))  # noqa: E731
     titles = [title for title in CONTESTANTS if "one-slack" not in title]
     return compared("CoNLL-2000", *parts, C, scores, titles)
