@@ -399,18 +399,17 @@ def mean_curve(results: Results, data: str, method: str) -> np.ndarray | None:
 
 
 def curves_chart(results: Results, data: str, column: int, label: str) -> str:
-    """Test error over a column of the curves; what is far above the best is cut off."""
-    lines, ends = [], []
+    """Test error over a column of the curves; what is above all last errors is cut off."""
+    lines, low, high = [], np.inf, 0.0
     for colour, method in enumerate(SHOWN):
         curve = mean_curve(results, data, method)
         if curve is not None:
             kind = "line" if method in ("SFD1", "SFD2", OURS) else "dashed"
             kind = "dots" if len(curve) < 3 else kind
             lines.append(Series(method, curve[:, column], curve[:, 1], colour, kind))
-            ends += [curve[-1, 1], *curve[len(curve) // 4 :, 1]]
-    top = min(max(ends, default=1.0), 4 * min(ends, default=1.0))
+            low, high = min(low, curve[:, 1].min()), max(high, curve[-1, 1])
     title = f"{NAMES[data]}: test error %"
-    return chart(lines, label, title, limits=(min(ends, default=0.0), top))
+    return chart(lines, label, title, limits=(low, 1.05 * high) if lines else None)
 
 
 def figure_curves(results: Results, data: list[str]) -> Figure:
