@@ -15,7 +15,7 @@ help:
 	@echo "make test    all tests and the examples in the docstrings"
 	@echo "make check   style, types, import contract"
 	@echo "make bench   numbers against other libraries"
-	@echo "make reproduce   the papers' experiments as a page in reproduce-output/ (about an hour)"
+	@echo "make reproduce   the papers' experiments as a page in reproduce-output/ (half an hour)"
 	@echo "make venv    $(VENV) with everything for development"
 	@echo "make clean   remove $(VENV), caches and outputs"
 

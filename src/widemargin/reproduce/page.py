@@ -101,7 +101,7 @@ def footing(stories: Sequence[Told]) -> dict[str, str]:
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
     if old:
-        facts["made by other sources"] = f"{old:,} units; --fresh makes them anew"
+        facts["sources have changed since"] = f"{old:,} units; --fresh makes them anew"
     return facts
 
 

@@ -18,8 +18,9 @@ from .. import __version__
 from ..replacing import replacing
 from .experiment import Experiment, Unit
 
-#: Parts of the package that do not change what a unit answers.
-SHOWING = ("cli", "pages", "displays.py")
+#: Parts of the package that do not change what a unit answers; of the experiments themselves the
+#: version tells.
+SHOWING = ("cli", "pages", "reproduce", "displays.py")
 
 
 class Record(NamedTuple):
