@@ -22,7 +22,7 @@ PAPERS = {
     "svmd": "S. V. N. Vishwanathan, N. N. Schraudolph, A. J. Smola, Step Size Adaptation in "
     "Reproducing Kernel Hilbert Space, JMLR 7, 2006",
     "tutorial": "A. Vedaldi, Flexible discriminative learning with structured output SVMs, 2013",
-    "sonline": "L. Wu, X. Yuan, N. Liu, H. Zheng, Discriminative structured outputs prediction "
+    "sonline": "Y. Wu, Z. Yuan, Y. Liu, N. Zheng, Discriminative structured outputs prediction "
     "model and its efficient online learning algorithm, 2009",
 }
 

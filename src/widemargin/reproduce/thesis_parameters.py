@@ -150,7 +150,7 @@ def tell(plan: Plan, results: Results) -> list[Part]:
                     f"Fig. 5.1 on {data}, {residuals} residuals ({word})",
                     four_charts(first),
                     "Damping t/N, samples of k. Small samples make restless curves; the squared "
-                    "step falls about as 1/t and stays below its bound (dashed).",
+                    "step falls about as 1/t² and stays below its bound (dashed).",
                 ),
                 Figure(
                     f"Fig. 5.2 on {data}, {residuals} residuals ({word})",
