@@ -24,6 +24,7 @@ from .history import History
 from .persistence import stored_parameter
 from .replacing import sync_folder
 from .run import Certificate
+from .solvers.learner import named, under
 from .streams.fingerprint import Fingerprint
 from .tensorfile import read_arrays, write_arrays
 
@@ -88,9 +89,7 @@ class Checkpoint:
     def save(self, position: Any) -> None:
         """Write the state."""
         run = self.run
-        arrays = {f"learner.{name}": array for name, array in run.learner.arrays().items()}
-        for name, column in run.history.columns.items():
-            arrays[f"history.{name}"] = column
+        arrays = named("learner.", run.learner.arrays()) | named("history.", run.history.columns)
         certificate = run.certificate
         header = {
             "params": stored_params(self.estimator, arrays),
@@ -127,10 +126,9 @@ class Checkpoint:
         first = next(iter(self.stream.chunks()))
         run.begin(estimator._oracle_of(first))
         run.rng.bit_generator.state = header["rng"]
-        run.learner.restore({k[8:]: v for k, v in arrays.items() if k.startswith("learner.")})
+        run.learner.restore(under("learner.", arrays))
         estimator._columns = header["columns"]
-        history = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
-        run.history = History(history)
+        run.history = History(under("history.", arrays))
         run.rows, run.passes = header["rows"], header["passes"]
         run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
         run.seconds, run.total_cost = header["seconds"], header["total_cost"]

@@ -22,6 +22,7 @@ from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
+from ..solvers.learner import named, under
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
@@ -269,7 +270,7 @@ class KernelModel(Streaming):
         if not self.is_kernel_machine:
             return None
         machine = self._current_machine().compacted()
-        arrays = {f"support.{k}": v for k, v in machine.support.arrays().items()}
+        arrays = named("support.", machine.support.arrays())
         arrays |= {"coefficients": machine.coefficients, "offsets": machine.offsets}
         return arrays | {"shape": np.array([machine.support.n_columns, machine.support.dense])}
 
@@ -277,7 +278,7 @@ class KernelModel(Streaming):
         """The machine of a file."""
         n_columns, dense = (int(number) for number in arrays["shape"])
         support = Support(kernel, n_columns, self.precision, bool(dense))
-        support.restore({k[8:]: v for k, v in arrays.items() if k.startswith("support.")})
+        support.restore(under("support.", arrays))
         self.kernel_ = kernel
         self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
 

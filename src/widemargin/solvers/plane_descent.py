@@ -28,7 +28,7 @@ from ..oracle import make_oracle
 from .caches.planes import joined, predicted_loss, size_of, taken, widening
 from .damping import mean_share, n_tracks, radius_at, sample_size, step_within
 from .dual_coordinate import blend
-from .learner import Progressive, WithoutObjective
+from .learner import Progressive, WithoutObjective, named, under
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from .protocol import Mistakes
 from .working_set import OMEGA, ROW, WorkingSet
@@ -287,7 +287,7 @@ class PlaneDescent(WithoutObjective):
             )
         found = {name: getattr(self, name) for name in SAVED}
         found |= {"w": np.stack(self.iterates), "mean": np.stack(self.means)}
-        found |= {f"working.{name}": a for name, a in self.working.arrays().items()}
+        found |= named("working.", self.working.arrays())
         return found | {"progressive": self.progressive.numbers, "passes": np.array([self.passes])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -300,8 +300,7 @@ class PlaneDescent(WithoutObjective):
         if self.w.size != self.geometry.n_features:
             self.geometry = Geometry(self.w.size)
             self.local.widen(self.geometry)
-        part = {n[8:]: a for n, a in arrays.items() if n.startswith("working.")}
-        self.working.restore(part)
+        self.working.restore(under("working.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.passes = int(arrays["passes"][0])
 
