@@ -10,6 +10,7 @@ from ..streams.opening import ARROW_ENDINGS
 from ..streams.svmlight_writer import written
 from .errors import NEEDS_ARROW, CommandError
 from .reading import check_output, naming, open_data
+from .words import many
 
 
 def convert(args: Any) -> int:
@@ -24,7 +25,7 @@ def convert(args: Any) -> int:
         with naming(args.output):
             n_rows = write_rows(reader, args.output, args.to_zero_based)
     if not args.quiet:
-        print(f"widemargin: {n_rows:,} rows in {args.output}", file=sys.stderr)
+        print(f"widemargin: {many(n_rows, 'rows')} in {args.output}", file=sys.stderr)
     return 0
 
 

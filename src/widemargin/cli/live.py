@@ -11,7 +11,7 @@ from typing import Any
 from ..history import History
 from ..run import Certificate, Progress
 from ..stream_run import StreamProgress, memory_in_use
-from .words import SCOPES, clock, percent, plain_json, size
+from .words import SCOPES, clock, many, percent, plain_json, size
 
 
 class LiveLine:
@@ -158,7 +158,7 @@ def pace(numbers: dict[str, Any]) -> list[str]:
     """Where the fit stands, and how fast it is."""
     words = ["verifying" if numbers["phase"] == "verify" else f"pass {numbers['passes']:.2f}"]
     if numbers.get("rows"):
-        words.append(f"{numbers['rows']:,} rows")
+        words.append(many(numbers["rows"], "rows"))
     words += [f"{numbers['rows_per_second']:,.0f} rows/s", clock(numbers["seconds"])]
     if numbers.get("seconds_left") is not None:
         words.append(f"{clock(numbers['seconds_left'])} left in this pass")

@@ -29,6 +29,7 @@ from .words import (
     confusions,
     headline,
     label_text,
+    many,
     percent,
     size,
     stop_words,
@@ -335,10 +336,10 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
         add_chunks(page, result)
         return
     if result["task"] == "rank":
-        page.text(f"{result['name']}; {result['skipped_queries']:,} queries were left out.")
+        page.text(f"{result['name']}; left out: {many(result['skipped_queries'], 'queries')}.")
         page.facts(dict(rank_rows(result)))
         return
-    n = f"{result['examples']:,} examples of {result['name']}"
+    n = f"{many(result['examples'], 'examples')} of {result['name']}"
     if result["task"] == "regress":
         names = ("mae", "rmse", "mean_loss", "r2")
         page.text(f"{n}.")
@@ -372,7 +373,8 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
 def add_chunks(page: Report, result: dict[str, Any]) -> None:
     """Token errors, chunks by type, confusions."""
     page.text(
-        f"{result['examples']:,} sequences of {result['name']} with {result['tokens']:,} tokens: "
+        f"{many(result['examples'], 'sequences')} of {result['name']} with "
+        f"{many(result['tokens'], 'tokens')}: "
         f"token error {percent(result['error'])}, whole sequences right "
         f"{percent(result['whole_sequences'])}."
     )

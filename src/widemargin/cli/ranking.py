@@ -11,7 +11,7 @@ from ..metrics import average_precision, ndcg_at
 from ..streams import Chunk
 from ..streams.queries import group_rows
 from .scores import inputs_of
-from .words import aligned
+from .words import aligned, many
 
 
 class RankScores:
@@ -66,12 +66,12 @@ def rank_text(result: dict[str, Any]) -> str:
     skipped = result["skipped_queries"]
     if not skipped:
         return aligned(rows)
-    return f"{aligned(rows)}\n{skipped:,} queries without documents to compare were left out"
+    return f"{aligned(rows)}\nleft out: {many(skipped, 'queries')} without documents to compare"
 
 
 def rank_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """Names and numbers."""
-    count = f"{result['examples']:,} documents of {result['queries']:,} queries"
+    count = f"{many(result['examples'], 'documents')} of {many(result['queries'], 'queries')}"
     return [
         (count, ""),
         (f"mean loss ({result['loss']})", f"{number(result['mean_loss']):.6g}"),

@@ -14,7 +14,7 @@ from ..streams import Chunk, Prefetched, StreamError, open_stream
 from ..streams.opening import joined
 from .errors import CommandError, UsageError
 from .reading import MEGABYTE, Loaded, Watched, checked_source
-from .words import aligned, percent
+from .words import aligned, many, percent
 
 #: Memory of loaded sequences, at most, per byte of column text: the default template has 19
 #: features of 12 bytes for a dozen bytes of text, twice while parts are put together.
@@ -212,7 +212,7 @@ class TagScores:
 def tag_text(result: dict[str, Any]) -> str:
     """The result for people."""
     parts = [
-        f"{result['examples']:,} sequences, {result['tokens']:,} tokens, token error "
+        f"{many(result['examples'], 'sequences')}, {many(result['tokens'], 'tokens')}, token error "
         f"{percent(result['error'])}, whole sequences right {percent(result['whole_sequences'])}"
     ]
     unknown = unknown_words(result)

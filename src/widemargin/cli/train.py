@@ -52,6 +52,7 @@ from .words import (
     clock,
     headline,
     label_text,
+    many,
     pass_words,
     plain_json,
     solver_words,
@@ -421,11 +422,14 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
         on = " Go on with --resume." if args.checkpoint else ""
         say(args, f"interrupted; the model so far is in {args.output}.{on}")
     rows, seconds = model.n_examples_seen_, model.training_["seconds"]
-    width = f"{model.n_features_in_:,} features"
+    width = many(model.n_features_in_, "features")
     what = EXAMPLES.get(args.task, "examples")
-    say(args, f"{args.output}: {solver_words(model.solver_)}, {rows:,} {what}, {width}")
+    say(args, f"{args.output}: {solver_words(model.solver_)}, {many(rows, what)}, {width}")
     if args.task == "rank" and model.n_skipped_queries_:
-        say(args, f"{model.n_skipped_queries_:,} queries without documents to compare: left out")
+        say(
+            args,
+            f"left out: {many(model.n_skipped_queries_, 'queries')} without documents to compare",
+        )
     if is_kernel_machine(args):
         count = model.history_.last("kernel_evaluations")
         say(args, f"{model.n_support_:,} support patterns, {count:,.0f} kernel values")

@@ -63,6 +63,19 @@ def pass_words(passes: float) -> str:
     return f"{passes:.4g} pass{'' if passes == 1 else 'es'}"
 
 
+def many(count: int, things: str) -> str:
+    """How many of some things, whose name is given for several.
+
+    Examples
+    --------
+    >>> many(1, "rows"), many(1200, "rows"), many(1, "queries")
+    ('1 row', '1,200 rows', '1 query')
+    """
+    if count == 1:
+        things = f"{things[:-3]}y" if things.endswith("ies") else things[:-1]
+    return f"{count:,} {things}"
+
+
 def label_text(label: Any) -> str:
     """A label or number as it stands in data."""
     label = label.item() if hasattr(label, "item") else label
@@ -203,7 +216,7 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
 
 def score_text(result: dict[str, Any]) -> str:
     """The result of `evaluate` for people."""
-    n = f"{result['examples']:,} examples"
+    n = many(result["examples"], "examples")
     if result["task"] == "regress":
         names = {
             "mae": "mean absolute error",
