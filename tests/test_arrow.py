@@ -26,7 +26,8 @@ from widemargin.streams import (  # noqa: E402
     open_stream,
     write_svmlight,
 )
-from widemargin.streams.arrow import ArrowStream, write_arrow  # noqa: E402
+from widemargin.streams.arrow import ArrowStream  # noqa: E402
+from widemargin.streams.arrow_writer import write_arrow  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 23

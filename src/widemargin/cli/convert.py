@@ -34,7 +34,7 @@ def write_rows(stream: Any, path: str, zero_based: bool) -> int:
     if not path.lower().endswith(ARROW_ENDINGS):
         return write_svmlight(stream, path, zero_based=zero_based)
     try:
-        from ..streams.arrow import write_arrow
+        from ..streams.arrow_writer import write_arrow
 
         return write_arrow(stream, path)
     except ImportError:

@@ -38,7 +38,7 @@ _HOMES = {
     "SvmHmmStream": "svm_hmm",
     "Template": "templates",
     "default_template": "templates",
-    "write_arrow": "arrow",
+    "write_arrow": "arrow_writer",
 }
 
 

@@ -1,63 +1,39 @@
-"""Examples from Parquet and Arrow files and from tables in memory, and back.
+"""Examples from Parquet and Arrow files and from tables in memory.
 
 dense    one column of numbers per feature
 sparse   two columns, `indices: list<int32>` (from 0, increasing) and `values: list<double>`
 
 Besides these there is a column of labels (numbers, text, or lists of numbers) and perhaps one of
 weights and one of queries. Files are read a row group (Parquet) or a record batch (Arrow) at a
-time, and by explicit reads: a mapped file would count as memory. pyarrow is imported only here:
+time, and by explicit reads: a mapped file would count as memory. pyarrow is an extra:
 `pip install widemargin[arrow]`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterator
-from importlib import import_module
-from itertools import pairwise
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..replacing import replacing
 from .arrays import CHUNK_ROWS
+from .arrow_files import INDICES, KEY, VALUES, Container, import_pyarrow, reading
+from .arrow_values import (
+    advice,
+    is_list,
+    is_number,
+    is_text,
+    labels_of,
+    numbers,
+    shown,
+    sparse_rows,
+)
 from .chunk import Chunk, StreamError
 from .files import find_files, is_regular, name_of
 from .svmlight import end_sums
-
-INDICES, VALUES = "indices", "values"
-KEY = b"widemargin"  # in the metadata of files that `write_arrow` made
-MOST_COLUMNS = 2**31 - 1
-#: A row group or record batch is written when so much has gathered.
-GROUP_ROWS, GROUP_BYTES = 1 << 16, 1 << 25
-BUFFER = 1 << 16
-PARQUET, IPC_FILE, IPC_STREAM = "Parquet", "Arrow", "Arrow stream"
-MAGIC = {b"PAR1": PARQUET, b"ARRO": IPC_FILE, b"\xff\xff\xff\xff": IPC_STREAM}
-ENDINGS = {
-    ".parquet": PARQUET,
-    ".pq": PARQUET,
-    ".arrow": IPC_FILE,
-    ".feather": IPC_FILE,
-    ".ipc": IPC_FILE,
-    ".arrows": IPC_STREAM,
-}
-
-
-def import_pyarrow() -> ModuleType:
-    """pyarrow, or an ImportError that says what to install."""
-    try:
-        for part in ("ipc", "parquet"):
-            import_module(f"pyarrow.{part}")
-    except ImportError as error:
-        raise ImportError(
-            "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
-        ) from error
-    return import_module("pyarrow")
 
 
 class Place(NamedTuple):
@@ -393,334 +369,3 @@ class ArrowStream:
             fields["qid"] = found.astype(np.int64, copy=False)
         after = place._replace(n_features=X.shape[1])._asdict() if self.repeatable else None
         return chunk._replace(X=X, position=after, **fields)
-
-
-class Container:
-    """A Parquet file, an Arrow file, or a reader: numbered groups of rows.
-
-    Parameters
-    ----------
-    path : str or None
-    reader : RecordBatchReader, optional
-        Read instead of a file.
-    """
-
-    def __init__(self, path: str | None, reader: Any = None):
-        self.arrow = import_pyarrow()
-        self.path, self.kind, self.file = path, IPC_STREAM, None
-        self.n_rows: int | None = None
-        self.n_groups: int | None = None
-        self.inner: Any = reader
-        if path is not None:
-            self.kind = kind_of(path)
-            self.file = self.arrow.OSFile(path)
-            try:
-                self._open()
-            except BaseException:
-                self.file.close()
-                raise
-        self.schema = self.inner.schema_arrow if self.kind == PARQUET else self.inner.schema
-
-    def _open(self) -> None:
-        if self.kind == PARQUET:
-            options = {"buffer_size": BUFFER, "pre_buffer": False}  # else a whole group is read
-            self.inner = self.arrow.parquet.ParquetFile(self.file, **options)
-            self.n_rows = self.inner.metadata.num_rows
-            self.n_groups = self.inner.num_row_groups
-        elif self.kind == IPC_FILE:
-            self.inner = self.arrow.ipc.open_file(self.file)
-            self.n_groups = self.inner.num_record_batches
-        else:
-            self.inner = self.arrow.ipc.open_stream(self.file)
-
-    def __enter__(self) -> Container:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        (self.inner if self.file is None else self.file).close()
-
-    def groups(
-        self, first: int, names: list[str], most: int
-    ) -> Iterator[tuple[int, Iterator[Any]]]:
-        """From group `first` on: its number, and its columns in batches of at most `most` rows."""
-        if self.kind == PARQUET:
-            for group in range(first, self.n_groups or 0):
-                options = {"row_groups": [group], "columns": names, "use_threads": False}
-                yield group, self.inner.iter_batches(most, **options)
-        elif self.kind == IPC_FILE:
-            for group in range(first, self.n_groups or 0):
-                yield group, pieces(self.inner.get_batch(group).select(names), most)
-        else:
-            for group, batch in enumerate(self.inner):
-                if group >= first:
-                    yield group, pieces(batch.select(names), most)
-
-
-def kind_of(path: str) -> str:
-    """The format of a file, by its first bytes."""
-    with open(path, "rb") as file:
-        head = file.read(4)
-    if head not in MAGIC:
-        raise StreamError(f"{path}: it is neither a Parquet nor an Arrow IPC (Feather 2) file")
-    return MAGIC[head]
-
-
-def pieces(batch: Any, most: int) -> Iterator[Any]:
-    """A record batch in parts."""
-    for begin in range(0, batch.num_rows, most):
-        yield batch.slice(begin, most)
-
-
-@contextlib.contextmanager
-def reading(name: Any) -> Iterator[None]:
-    """What pyarrow or the system say against a file becomes a StreamError."""
-    try:
-        yield
-    except StreamError:
-        raise
-    except OSError as error:
-        raise StreamError(f"{name_of(name)}: {error.strerror or error}") from None
-    except import_pyarrow().ArrowException as error:
-        raise StreamError(f"{name_of(name)}: {error}") from None
-
-
-# ---------------------------------------------------------------- types and values
-
-
-def is_number(kind: Any) -> bool:
-    types = import_pyarrow().types
-    return types.is_integer(kind) or types.is_floating(kind)
-
-
-def is_text(kind: Any) -> bool:
-    types = import_pyarrow().types
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-
-
-def is_list(kind: Any) -> bool:
-    types = import_pyarrow().types
-    return types.is_list(kind) or types.is_large_list(kind)
-
-
-def advice(kind: Any) -> str:
-    """What to do about a column that cannot be a feature."""
-    types = import_pyarrow().types
-    leave = "leave it out with features=[...]"
-    if is_text(kind) or types.is_dictionary(kind):
-        return f"is text ({kind}); encode it as numbers, or {leave}"
-    if is_list(kind) or types.is_fixed_size_list(kind):
-        return (
-            f"is {kind}; sparse rows are two lists, 'indices' and 'values', dense rows one column "
-            f"per feature. Or {leave}"
-        )
-    return f"is {kind}; cast it to float64, or {leave}"
-
-
-def shown(names: list[str]) -> str:
-    """Some names for a message."""
-    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-
-
-def check_valid(column: Any, chunk: Chunk, name: str) -> None:
-    """Refuse nulls."""
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise StreamError(f"{chunk.where(row)}: column {name!r} is null; fill it in beforehand")
-
-
-def numbers(column: Any, chunk: Chunk, name: str) -> np.ndarray:
-    """A column of finite numbers."""
-    check_valid(column, chunk, name)
-    found = column.to_numpy(zero_copy_only=False)
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
-        row = int(np.flatnonzero(~np.isfinite(found))[0])
-        what = "NaN" if np.isnan(found[row]) else "infinite"
-        raise StreamError(f"{chunk.where(row)}: column {name!r} is {what}; fill it in beforehand")
-    return found
-
-
-def labels_of(column: Any, chunk: Chunk, name: str) -> Any:
-    """Labels: an array of numbers, truth values or text, or a list of tuples."""
-    arrow = import_pyarrow()
-    check_valid(column, chunk, name)
-    if is_list(column.type):
-        entries, starts = unnested(column, chunk, name)
-        found, ends = entries.tolist(), starts.tolist()
-        return [tuple(sorted(found[a:b])) for a, b in pairwise(ends)]
-    if arrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-        check_valid(column, chunk, name)
-    if not is_text(column.type):
-        return numbers(column, chunk, name)
-    coded = column.cast(arrow.large_string()).dictionary_encode()
-    return np.array(coded.dictionary.to_pylist(), str)[coded.indices.to_numpy()]
-
-
-def unnested(column: Any, chunk: Chunk, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """(entries of all lists, where each list begins and the last one ends)."""
-    check_valid(column, chunk, name)
-    starts = column.offsets.to_numpy().astype(np.int64)
-    starts -= starts[0]
-    flat = column.flatten()
-    entries = flat.to_numpy(zero_copy_only=False)
-    bad = flat.is_null().to_numpy(zero_copy_only=False) if flat.null_count else None
-    if bad is None and entries.dtype.kind == "f" and not np.isfinite(entries).all():
-        bad = ~np.isfinite(entries)
-    if bad is not None:
-        row = int(np.searchsorted(starts, np.flatnonzero(bad)[0], side="right")) - 1
-        what = "null" if flat.null_count else "NaN or infinite"
-        raise StreamError(f"{chunk.where(row)}: column {name!r} has an entry that is {what}")
-    return entries, starts
-
-
-def sparse_rows(batch: Any, chunk: Chunk, width: int, most: int | None) -> sp.csr_matrix:
-    """The rows of the columns `indices` and `values`, at least `width` wide."""
-    indices, starts = unnested(batch.column(INDICES), chunk, INDICES)
-    values, ends = unnested(batch.column(VALUES), chunk, VALUES)
-    if not np.array_equal(starts, ends):
-        row = int(np.flatnonzero(np.diff(starts) != np.diff(ends))[0])
-        counts = f"{np.diff(starts)[row]} indices and {np.diff(ends)[row]} values"
-        raise StreamError(f"{chunk.where(row)}: there are {counts}")
-    limit = MOST_COLUMNS if most is None else most
-    rises = np.ones(indices.size, bool)
-    rises[1:] = indices[1:] > indices[:-1]
-    rises[starts[:-1][starts[:-1] < indices.size]] = True
-    wrong = ~rises | (indices < 0) | (indices >= limit)
-    if wrong.any():
-        entry = int(np.flatnonzero(wrong)[0])
-        row = int(np.searchsorted(starts, entry, side="right")) - 1
-        reason = "is negative" if indices[entry] < 0 else f"is not below {limit}"
-        reason = reason if rises[entry] else "is not larger than the one before it"
-        raise StreamError(f"{chunk.where(row)}: index {indices[entry]} {reason}")
-    width = max(width, int(indices.max(initial=-1)) + 1)
-    arrays = values.astype(np.float64), indices.astype(np.int32), starts.astype(np.int32)
-    X = sp.csr_matrix(arrays, shape=(chunk.size, width))
-    X.has_sorted_indices = X.has_canonical_format = True
-    return X
-
-
-# ---------------------------------------------------------------- writing
-
-
-def write_arrow(chunks: Any, path: str | os.PathLike) -> int:
-    """Write a stream or chunks as Parquet or Arrow, by the ending of `path`.
-
-    Sparse rows become the columns `indices` and `values`, dense ones a column per feature; labels
-    are in `label`, weights in `weight`, queries in `qid`. The file appears under its name when it
-    is whole.
-
-    Parameters
-    ----------
-    chunks : Stream or iterable of Chunk
-    path : path
-        `.parquet` or `.pq`; `.arrow`, `.feather` or `.ipc` (Arrow file); `.arrows` (Arrow stream).
-
-    Returns
-    -------
-    n_rows : int
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from widemargin.streams import ArrayStream
-    >>> stream = ArrayStream(sp.csr_matrix([[0.0, 0.1], [2.0, 0.0]]), np.array(["a", "b"]))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "a.parquet"
-    ...     n_rows = write_arrow(stream, path)
-    ...     chunk = next(ArrowStream(path).chunks())
-    >>> chunk.X.indices.tolist(), chunk.y.tolist()
-    ([1, 0], ['a', 'b'])
-    """
-    path, arrow = os.fsdecode(path), import_pyarrow()
-    kind = ENDINGS.get(os.path.splitext(path)[1].lower())
-    if kind is None:
-        raise StreamError(f"{path}: its name ends with none of {', '.join(ENDINGS)}")
-    given = iter(chunks.chunks() if hasattr(chunks, "chunks") else chunks)
-    first = next(given, None)
-    if first is None:
-        raise StreamError(f"{path}: there are no examples to write")
-    schema, n_rows = schema_of(chunks, first), 0
-    makers = {
-        PARQUET: arrow.parquet.ParquetWriter,
-        IPC_FILE: arrow.ipc.new_file,
-        IPC_STREAM: arrow.ipc.new_stream,
-    }
-    with replacing(path) as file, makers[kind](file, schema) as writer:
-        waiting: list[Any] = []
-
-        def flush() -> None:
-            table = arrow.Table.from_batches(waiting, schema).combine_chunks()
-            writer.write_table(table)
-            waiting.clear()
-
-        while first is not None:
-            waiting.append(batch_of(first, schema))
-            n_rows += first.size
-            rows, size = sum(b.num_rows for b in waiting), sum(b.nbytes for b in waiting)
-            first = next(given, None)
-            if rows >= GROUP_ROWS or size >= GROUP_BYTES or first is None:
-                flush()
-    return n_rows
-
-
-def schema_of(stream: Any, chunk: Chunk) -> Any:
-    """The schema for chunks like this one."""
-    arrow = import_pyarrow()
-    fields, about = [], {}
-    if sp.issparse(chunk.X):
-        fields += [(INDICES, arrow.list_(arrow.int32())), (VALUES, arrow.list_(arrow.float64()))]
-        shape = getattr(getattr(stream, "X", None), "shape", None)
-        about["n_features"] = shape[1] if shape else getattr(stream, "n_features", None)
-    else:
-        names = getattr(stream, "feature_names", None)
-        names = names or [f"x{j}" for j in range(np.asarray(chunk.X).shape[1])]
-        fields += [(name, arrow.float64()) for name in names]
-    if chunk.y is not None:
-        fields.append(("label", label_type(chunk.y)))
-    if chunk.weight is not None:
-        fields.append(("weight", arrow.float64()))
-        about["weight"] = "weight"
-    if chunk.qid is not None:
-        fields.append(("qid", arrow.int64()))
-        about["qid"] = "qid"
-    names = [name for name, _ in fields]
-    if len(set(names)) < len(names):
-        raise StreamError(f"{chunk.source}: a feature may not be called label, weight or qid")
-    return arrow.schema(fields, {KEY: json.dumps(about).encode()})
-
-
-def label_type(y: Any) -> Any:
-    """The Arrow type of labels."""
-    arrow = import_pyarrow()
-    if isinstance(y, list | tuple) and any(isinstance(label, list | tuple) for label in y):
-        return arrow.list_(arrow.float64())
-    kind = np.asarray(y).dtype.kind
-    types = {"b": arrow.bool_(), "f": arrow.float64(), "U": arrow.string()}
-    return types.get(kind, arrow.int64() if kind in "iu" else arrow.string())
-
-
-def batch_of(chunk: Chunk, schema: Any) -> Any:
-    """A chunk as a record batch."""
-    arrow = import_pyarrow()
-    columns: list[Any] = []
-    if sp.issparse(chunk.X):
-        X = chunk.X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        starts = arrow.array(X.indptr, arrow.int32())
-        entries = arrow.array(X.indices, arrow.int32()), arrow.array(X.data, arrow.float64())
-        columns += [arrow.ListArray.from_arrays(starts, entry) for entry in entries]
-    else:
-        columns += [arrow.array(column) for column in np.array(chunk.X, float, order="F").T]
-    extras = {"label": chunk.y, "weight": chunk.weight, "qid": chunk.qid}
-    for name, column in extras.items():
-        if column is None:
-            continue
-        if name not in schema.names:
-            raise StreamError(f"{chunk.where(0)}: the chunks before have no {name}")
-        column = column if isinstance(column, list) else np.asarray(column)
-        columns.append(arrow.array(column, schema.field(name).type))
-    if len(columns) != len(schema):
-        raise StreamError(f"{chunk.where(0)}: the chunks before had {len(schema)} columns")
-    return arrow.RecordBatch.from_arrays(columns, schema=schema)
