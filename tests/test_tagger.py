@@ -153,6 +153,21 @@ def test_transition_features_separate_what_single_ones_cannot():
         SequenceTagger(transition_features=[9]).fit(X, y)
 
 
+def test_transition_features_stand_beside_the_steps_of_the_data():
+    X, y = sentences()
+    begin = np.cumsum([0, *map(len, X)])
+    words = sorted({name for x in X for token in x for name in token})
+    dense = np.array([[name in token for name in words] for x in X for token in x], float)
+    rows, steps = sp.csr_matrix(dense), sp.csr_matrix(dense[:, :3])
+    named = SequenceTagger(random_state=0, transition_features=[3, 4])
+    given = SequenceTagger(random_state=0)
+    both = sp.csr_matrix(dense[:, :5])
+    named.fit(Sequences(rows, begin, edges=steps), y)
+    given.fit(Sequences(rows, begin, edges=both), y)
+    assert np.array_equal(named.weights_, given.weights_)
+    assert named.transition_coef_.shape == (5, 4, 4)
+
+
 def test_constraints_hold_in_predictions():
     rng = np.random.default_rng(1)
     X = [rng.standard_normal((8, 3)) for _ in range(40)]

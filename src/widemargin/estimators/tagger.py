@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,35 +15,21 @@ from ..problems import Chain
 from ..problems.legal_steps import forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
 from ..sequences import Sequences, Vocabulary, pack_arrays
+from .explaining import Explanation, explanations
 from .fitting import check_parameters, intercept_size
 from .streaming import is_streaming
 from .structured import ProblemEstimator, checked_sequence_weights
-
-
-class Truths(list):
-    """Truths in numbers: what a `Chain` takes, in contrast to the labels of a user."""
-
-
-class Reason(NamedTuple):
-    """What a feature adds to the chosen label over the runner-up, see `explain`."""
-
-    feature: str
-    value: float
-    weight: float
-
-    @property
-    def effect(self) -> float:
-        """value * weight."""
-        return self.value * self.weight
-
-
-class Explanation(NamedTuple):
-    """Why a position got its label."""
-
-    label: Any
-    runner_up: Any
-    margin: float
-    reasons: list[Reason]
+from .tag_inputs import (
+    Truths,
+    check_label_lists,
+    is_matrix,
+    is_pair_of_matrices,
+    joined_matrices,
+    label_array,
+    labels_of,
+    short_list,
+    weighted_truths,
+)
 
 
 class SequenceTagger(ProblemEstimator):
@@ -456,126 +440,11 @@ max_seconds, stop, warm_start, random_state
             Reasons per position at most.
         """
         X, data = self._packed([x] if not isinstance(x, Sequences) else x)
-        scores, steps = self._chain.tables(X, self.weights_)
         path = np.empty(X.n_positions, np.int64)
         predict_paths(data, self.weights_, path)
-        found = []
-        for t in range(len(path)):
-            total = scores[t].copy()
-            if t > 0:
-                total += steps[t][path[t - 1]]
-            if t + 1 < len(path):
-                total += steps[t + 1][:, path[t + 1]]
-            chosen = path[t]
-            rivals = np.where(np.arange(len(total)) == chosen, -np.inf, total)
-            rival = int(rivals.argmax())
-            reasons = self._reasons(X, path, t, rival)
-            reasons.sort(key=lambda reason: -abs(reason.effect))
-            labels = self.classes_.tolist()
-            margin = float(total[chosen] - total[rival])
-            found.append(Explanation(labels[chosen], labels[rival], margin, reasons[:n]))
-        return found
-
-    def _reasons(self, X: Sequences, path, t: int, rival: int) -> list[Reason]:
-        """Everything that tells label path[t] from `rival`; the effects add up to the margin."""
-        chosen, labels = path[t], self.classes_.tolist()
-        first_name = X.n_columns - len(self.feature_names_ or ())
-        row = X.rows[t]
-        reasons = []
-        for j, value in zip(row.indices, row.data, strict=True):
-            name = f"column {j}" if j < first_name else self.feature_names_[j - first_name]
-            weight = self.coef_[j, chosen] - self.coef_[j, rival]
-            reasons.append(Reason(name, float(value), float(weight)))
-
-        def add(name, table):
-            reasons.append(Reason(name, 1.0, float(table[chosen] - table[rival])))
-
-        add("constant", self.intercept_)
-        if t == 0:
-            add("start of the sequence", self.start_)
-        if t == len(path) - 1:
-            add("end of the sequence", self.end_)
-        _, steps = self._chain.tables(X, self.weights_)
-        if t > 0:
-            add(f"after {labels[path[t - 1]]!r}", steps[t][path[t - 1]])
-        if t + 1 < len(path):
-            add(f"before {labels[path[t + 1]]!r}", steps[t + 1][:, path[t + 1]])
-        return [reason for reason in reasons if reason.effect != 0.0]
+        scores, steps = self._chain.tables(X, self.weights_)
+        return explanations(self, X, path, scores, steps, n)
 
     def _split(self, labels: list, X: Sequences) -> list[list]:
         begin = X.begin.tolist()
         return [labels[begin[i] : begin[i + 1]] for i in range(len(X))]
-
-
-def labels_of(stream) -> list:
-    """All labels of a stream that can be read again."""
-    if callable(getattr(stream, "label_values", None)):
-        return list(stream.label_values())
-    found: dict[Any, None] = {}
-    for part in stream.chunks():
-        found |= dict.fromkeys(chain.from_iterable(part.y))
-    return list(found)
-
-
-def is_matrix(x: Any) -> bool:
-    """Whether a sequence is given as an array of numbers."""
-    return sp.issparse(x) or (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "fiub")
-
-
-def is_pair_of_matrices(x: Any) -> bool:
-    """Whether a sequence is given as numbers beside numbers: (CSR matrix, embeddings)."""
-    return isinstance(x, tuple) and len(x) == 2 and is_matrix(x[0]) and is_matrix(x[1])
-
-
-def joined_matrices(x: Any, i: int) -> Any:
-    """The columns of a pair of matrices side by side; anything else as it is."""
-    if not is_pair_of_matrices(x):
-        return x
-    if x[0].shape[0] != x[1].shape[0]:
-        raise ValueError(
-            f"sequence {i} is a pair of matrices of {x[0].shape[0]} and {x[1].shape[0]} rows."
-        )
-    return sp.hstack(x, format="csr")
-
-
-def check_label_lists(y) -> None:
-    """Every sequence needs a list of labels; a string would be a list of letters."""
-    for i, labels in enumerate(y):
-        if isinstance(labels, str) or not isinstance(labels, Collection):
-            raise ValueError(f"y[{i}] is {labels!r}; a list of labels is needed, one per position.")
-
-
-def label_array(labels) -> np.ndarray:
-    """Labels as an array: of strings or numbers where they are such, else of objects."""
-    values = list(labels)
-    with contextlib.suppress(TypeError):
-        values = sorted(values)
-    kinds = {type(value) for value in values}
-    if kinds <= {str} or kinds <= {int} or kinds <= {bool}:
-        return np.array(values)
-    array = np.empty(len(values), object)
-    array[:] = values
-    if all(isinstance(value, np.generic) for value in values):
-        return np.array(values)
-    return array
-
-
-def weighted_truths(truths: Truths, token_weight) -> Truths:
-    """Truths with the weights of their positions."""
-    if len(token_weight) != len(truths):
-        raise ValueError(f"token_weight has {len(token_weight)} sequences, y has {len(truths)}.")
-    found = Truths()
-    for i, (labels, weight) in enumerate(zip(truths, token_weight, strict=True)):
-        weights = np.asarray(weight, float)
-        if weights.shape != labels.shape:
-            raise ValueError(f"token_weight of sequence {i}: {len(labels)} weights are needed.")
-        if not np.isfinite(weights).all() or (weights < 0).any():
-            raise ValueError(f"token_weight of sequence {i} must be finite and >= 0.")
-        found.append((labels, weights))
-    return found
-
-
-def short_list(labels: np.ndarray) -> str:
-    """Some labels for a message."""
-    shown = ", ".join(map(str, labels[:10].tolist()))
-    return shown + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
