@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .compile import kernel
+from .compile import borrowing
 
 
 class GeometryArrays(NamedTuple):
@@ -177,7 +177,7 @@ def check_mask(nonnegative, d: int) -> np.ndarray:
     return np.broadcast_to(mask, d)
 
 
-@kernel
+@borrowing
 def move(geometry, v, w, step, index, value):
     """v += step * delta, and w follows (it may be the same array where w(v) = v)."""
     if geometry.variance.size == 0:
@@ -198,7 +198,7 @@ def move(geometry, v, w, step, index, value):
             w[j] = max(geometry.mean[j] + geometry.variance[j] * v[j], geometry.lower[j])
 
 
-@kernel
+@borrowing
 def curvature(geometry, index, value):
     """delta' Sigma delta."""
     total = 0.0
@@ -215,7 +215,7 @@ def curvature(geometry, index, value):
     return total
 
 
-@kernel
+@borrowing
 def cross_curvature(geometry, index, value, other_index, other_value, scratch):
     """delta' Sigma other, with `scratch` (d,) zero on entry and on return."""
     total = 0.0

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compile import kernel
+from .compile import borrowing, kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
 
 TRUTH = -1
@@ -130,15 +130,16 @@ def grow_state(state: DualState) -> DualState:
     return state._replace(planes=grow(state.planes))
 
 
-@kernel
+@borrowing
 def add_plane(planes, geometry, i, loss, index, value):
     """Store a plane of example i with alpha = 0; its number, or -1 when there is no room."""
     p = planes.used[0]
     begin = planes.start[p]
     if p == planes.loss.size or begin + index.size > planes.index.size:
         return -1
-    planes.index[begin : begin + index.size] = index
-    planes.value[begin : begin + index.size] = value
+    for k in range(index.size):  # a copy of slices would allocate
+        planes.index[begin + k] = index[k]
+        planes.value[begin + k] = value[k]
     planes.start[p + 1] = begin + index.size
     planes.loss[p] = loss
     planes.alpha[p] = 0.0
@@ -150,7 +151,7 @@ def add_plane(planes, geometry, i, loss, index, value):
     return p
 
 
-@kernel
+@borrowing
 def sparse_dot(index, value, w):
     total = 0.0
     for k in range(index.size):
@@ -158,7 +159,7 @@ def sparse_dot(index, value, w):
     return total
 
 
-@kernel
+@borrowing
 def evaluate(planes, i, w):
     """Refresh the gradients of example i; the best plane (TRUTH when none is positive)."""
     best, top = TRUTH, 0.0
@@ -175,7 +176,7 @@ def evaluate(planes, i, w):
     return best
 
 
-@kernel
+@borrowing
 def worst_plane(planes, i, free):
     """The plane with mass and the least gradient; the truth counts when it has `free` mass."""
     worst, low = NOTHING, np.inf
@@ -189,7 +190,7 @@ def worst_plane(planes, i, free):
     return worst
 
 
-@kernel
+@borrowing
 def transfer(state, w, i, up, down):
     """Move the best amount of mass from plane `down` to plane `up`; the amount.
 
@@ -236,13 +237,13 @@ def transfer(state, w, i, up, down):
     return step
 
 
-@kernel
+@borrowing
 def settle(state, w, i):
     """Up to `state.rounds` transfers between the most violating pair of planes; number of moves."""
     return settle_from(state, w, i, evaluate(state.planes, i, w))
 
 
-@kernel
+@borrowing
 def settle_from(state, w, i, up):
     """`settle` where the gradients are fresh and `up` is the best plane."""
     moves = 0
@@ -256,7 +257,7 @@ def settle_from(state, w, i, up):
     return moves
 
 
-@kernel
+@borrowing
 def settle_all(state, w, order):
     """A sweep over the stored planes of examples `order`, without inference; how many had any."""
     visits = 0
@@ -267,7 +268,7 @@ def settle_all(state, w, order):
     return visits
 
 
-@kernel
+@borrowing
 def remember(planes, geometry, w, i, loss, index, value, best, top):
     """Store the plane unless a stored one is as good at w; False when there is no room.
 
@@ -332,7 +333,7 @@ def relink(planes, renumber, kept):
     planes.used[0] = kept
 
 
-@kernel
+@borrowing
 def take_in(state, w, i, loss, index, value):
     """Keep the plane of example i and note its hinge; the best plane, or FULL without room."""
     planes = state.planes
@@ -346,7 +347,7 @@ def take_in(state, w, i, loss, index, value):
     return best
 
 
-@kernel
+@borrowing
 def collect(state, w, i, loss, index, value):
     """An update that only keeps planes."""
     return take_in(state, w, i, loss, index, value) != FULL
