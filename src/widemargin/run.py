@@ -292,6 +292,7 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
     w = solver.weights(state) if preferred is None else preferred
     last = progress(nan if train_loss is None else train_loss(w), nan, {})
     last.w, last.stopped_by, last.state = w, reason, state
+    stop.ended(last)
     yield last
 
 
@@ -331,6 +332,7 @@ def conclude(oracle, best, state, mean, stop, reason, epoch, began, history, tra
         state if finished else None,
     )
     record(last)
+    stop.ended(last)
     return last
 
 
