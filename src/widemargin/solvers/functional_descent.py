@@ -55,6 +55,7 @@ from .kernel_descent import KernelDescent
 from .kernel_learner import KernelTask, check_task
 from .local_steps import INNER
 from .plane_descent import PlaneDescent
+from .plane_revisits import TAKEN_ALONG
 from .protocol import Mistakes
 from .working_set import RULES
 
@@ -211,6 +212,18 @@ class FunctionalDescent:
         made.seed(rng)
         return made
 
+    @property
+    def along(self) -> float:
+        """Old examples that a revisiting step on planes takes along, in units of k; 0 for none."""
+        can = self.radius is None and self.residuals == "free" and self.inner == "dual_coordinate"
+        if self.revisit is None:
+            return TAKEN_ALONG if can and self.schedule == "auto" else 0.0
+        return self.revisit
+
     def _check_planes(self) -> None:
-        if self.revisit:
-            raise ValueError("revisit is for kernel machines; linear models have no patterns.")
+        varies = callable(self.schedule) or self.schedule not in ("auto", "constant")
+        if self.revisit and (varies or self.inner == "one_slack"):
+            raise ValueError(
+                "revisit on planes is for a constant damping and dual coordinates: use "
+                "schedule='auto' or 'constant', and inner='dual_coordinate'."
+            )
