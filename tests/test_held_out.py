@@ -66,6 +66,7 @@ def test_regression_with_a_kernel_and_without():
         assert last_losses(model)[-1] == pytest.approx(np.maximum(away - 0.1, 0).mean())
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_streams_and_columns_that_come_later():
     """CSR rows of held-out data may be wider or narrower than what was seen."""
     wide = sp.csr_matrix(np.hstack([LATER[0], np.ones((HELD.sum(), 2))]))

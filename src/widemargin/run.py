@@ -187,6 +187,7 @@ def iterate(
     clock = time.perf_counter
     began, history, best = clock(), History(), Best(oracle, geometry)
     oracle.tally.deadline = began + stop.seconds
+    oracle.tally.limit = stop.passes * oracle.n_examples
     epoch, reason, finished = 0, None, True
     of_state, of_mean = Claim(1.0), Claim(0.65)
     mean = None

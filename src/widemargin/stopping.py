@@ -24,6 +24,7 @@ class Rule:
 
     tol: float = -np.inf  # the relative gap this rule waits for
     seconds: float = np.inf  # the time this rule allows
+    passes: float = np.inf  # the passes this rule allows
 
     def __or__(self, other: Rule) -> Rule:
         return AnyOf((self, other))
@@ -57,6 +58,7 @@ class AnyOf(Rule):
     def __post_init__(self):
         self.tol = max(rule.tol for rule in self.rules)
         self.seconds = min(rule.seconds for rule in self.rules)
+        self.passes = min(rule.passes for rule in self.rules)
 
     def reason(self, progress) -> str | None:
         reasons = [rule.reason(progress) for rule in self.rules]  # each must see every epoch
@@ -89,6 +91,9 @@ class Passes(Rule):
     """This many passes over the data (exact oracle calls divided by the number of examples)."""
 
     limit: float
+
+    def __post_init__(self):
+        self.passes = self.limit
 
     def reason(self, progress):
         return "passes" if progress.passes >= self.limit else None
