@@ -39,7 +39,9 @@ over the same samples. Each sample is new to all of them when it comes, so the l
 predictions before they learn from it, weighted by t, compare them honestly. The best one predicts.
 At the end of the first pass it stays alone, and with it only the patterns that it needs: samples of
 later passes are not new. Of kernel machines one track adds steps that shrink, for noisy data; two
-**revisit** old patterns at a constant damping, for clean data (`kernel_descent.py`).
+**revisit** old patterns at a constant damping, for clean data (`kernel_descent.py`). On planes the
+tracks of the first pass shrink, and later passes revisit at the damping that the best one began
+with (`plane_revisits.py`), unless the data is a stream, whose examples are not kept.
 """
 
 from __future__ import annotations
@@ -91,8 +93,10 @@ class FunctionalDescent:
         k, N (`damping.py`).
     revisit : float, optional
         Old patterns that a step of a kernel machine takes along, in units of k; what they and the
-        sample have in f is taken back first (`kernel_descent.py`). By default what the track of
-        "auto" says, else 0: a step adds to what there is.
+        sample have in f is taken back first (`kernel_descent.py`). On planes, in memory and from
+        the second pass on: what the sample has is taken back, and the planes of so many old
+        examples are swept over after the step (`plane_revisits.py`). By default what "auto" says,
+        which is 100 on planes, else 0: a step adds to what there is.
     residuals : "free" or "clamped"
         See the head of this file.
     ceiling : float

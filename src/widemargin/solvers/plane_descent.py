@@ -9,8 +9,9 @@ mean        means       weights that predict, of each track; w_t itself where th
 q, unit     own         of the first sample (`damping.py`)
 
 In memory a pass takes the examples in a new random order; what the last sample of a pass is short
-of counts as examples of weight 0. In a stream they come as they come, a part's rest is a sample of
-its own, and a window of past examples is kept where samples are drawn from one.
+of counts as examples of weight 0. Passes after the first one revisit (`plane_revisits.py`). In a
+stream examples come as they come, a part's rest is a sample of its own, and a window of past
+examples is kept where samples are drawn from one.
 """
 
 from __future__ import annotations

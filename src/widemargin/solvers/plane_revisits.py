@@ -68,16 +68,7 @@ class Revisits(Ascent):
 
     def __init__(self, oracle, geometry, first: np.ndarray, taken_along: float):
         super().__init__(oracle, geometry)
-        self.first, self.taken_along = first.copy(), taken_along
-        self._stand_at(self.first.copy())
-
-    def _stand_at(self, w: np.ndarray) -> None:
-        """No mass in w."""
-        if self.geometry.is_plain:
-            self.state = self.state._replace(v=w, w=w)
-            return
-        arrays = self.geometry.arrays._replace(mean=self.first)
-        self.state = self.state._replace(geometry=arrays, v=np.zeros(w.size), w=w)
+        self.first, self.taken_along = first, taken_along
 
     def keep(self, step: DualState, order: np.ndarray) -> None:
         """Take over the mass of a step on examples `order`, and its planes."""
@@ -88,8 +79,12 @@ class Revisits(Ascent):
         """Set the bounds U of all examples; the weights, which steps move in place."""
         self.oracle, self.examples, self.rng = oracle, oracle.examples, rng
         self.state.cost[:] = bounds
-        self._stand_at(self.first.copy())
-        put_mass(self.state, self.state.w)
+        v = w = self.first.copy()
+        arrays = self.geometry.arrays
+        if not self.geometry.is_plain:
+            v, arrays = np.zeros(w.size), arrays._replace(mean=self.first)
+        self.state = self.state._replace(geometry=arrays, v=v, w=w)
+        put_mass(self.state, w)
         for _ in range(FIRST_SWEEPS):
             self._sweep(self.examples.size)
         return self.state.w
@@ -100,13 +95,14 @@ class Revisits(Ascent):
 
     def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> Step:
         """As `Ascent.solve`, from the dual variables there are; `w` must be that of `begin`."""
-        before = w.copy()
+        alpha = self.state.planes.alpha[: self.state.planes.used[0]].copy()
+        before = np.zeros(0) if self.geometry.is_plain else w.copy()
         self.state.cost[self.order] = U
         step = self._climb(tolerance)
-        away = w - before
-        square = float(away @ away)
-        if not self.geometry.is_plain:
-            square = 2.0 * self.geometry.value(self.geometry.mean + away)
+        if self.geometry.is_plain:
+            square = square_change(self.state, self.order, alpha)
+        else:
+            square = 2.0 * self.geometry.value(self.geometry.mean + w - before)
         compact(self.state.planes, PATIENCE)
         self._sweep(int(np.ceil(self.taken_along * self.order.size)))
         return step._replace(square=square)
@@ -141,6 +137,27 @@ def hand_over(state, target, order):
                 planes.alpha[p] = 0.0
             p = planes.following[p]
     return True
+
+
+@kernel
+def square_change(state, order, before):
+    """|sum (alpha - before) delta|^2 over the examples `order`; later planes had no mass."""
+    planes, s = state.planes, state.scratch
+    total = 0.0
+    for is_summed in (True, False):  # fill s, then read it and leave it empty
+        for t in range(order.size):
+            p = planes.head[order[t]]
+            while p >= 0:
+                change = planes.alpha[p] - (before[p] if p < before.size else 0.0)
+                for k in range(planes.start[p], planes.start[p + 1]):
+                    j = planes.index[k]
+                    if is_summed:
+                        s[j] += change * planes.value[k]
+                    else:
+                        total += s[j] ** 2
+                        s[j] = 0.0
+                p = planes.following[p]
+    return total
 
 
 @kernel
