@@ -619,3 +619,21 @@ def test_samples_of_proximal_newton(task, weighted):
         assert state.centre_linear[0] == pytest.approx(linear, rel=1e-12)
         assert geometry.dual(linear, X.T @ beta) <= ends[-1].primal * (1 + 1e-12)
     assert ends[0].primal == pytest.approx(ends[1].primal, rel=2e-9)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_passes_of_proximal_newton_are_kept_to(passes):
+    """Samples and warm passes are for runs that have passes for them; one more pass measures."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((9000, 4))
+    Y = np.where(X[:, 0] + 0.3 * rng.standard_normal(9000) > 0, 1.0, -1.0)
+    oracle, geometry = make_oracle(Binary(4), X, Y, 1.0), Geometry(4)
+    stop = Gap(1e-12) | Passes(passes)
+    last = run(ProximalNewton(), oracle, geometry, np.random.default_rng(0), stop)
+    made = last.history["passes"]
+    assert last.stopped_by == "passes"
+    assert made[0] <= passes
+    assert made[:-1].max() < passes + 1  # the last epoch began before
+    assert made[-1] <= made[-2] + 1
+    if passes < 3:
+        assert made[-2] == passes

@@ -429,8 +429,6 @@ def test_refusals():
         FunctionalDescent(inner="magic")
     with pytest.raises(ValueError, match="free residuals"):
         fit(inner="one_slack", residuals="clamped")
-    with pytest.raises(ValueError, match="revisit is for kernel machines"):
-        fit(revisit=1.0)
     ceiling, below = (
         StructuredSVM(problem, solver=FunctionalDescent(residuals="clamped", ceiling=M))
         for M in (1.0, np.inf)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
-    from .stopping import Gap, OracleCalls, Passes, Seconds, Validation
+    from .stopping import Gap, HeldOut, OracleCalls, Passes, Seconds, TrainingHinge, Validation
 
 _HOMES = {
     "Ranker": "estimators",
@@ -56,6 +56,8 @@ _HOMES = {
     "Passes": "stopping",
     "Seconds": "stopping",
     "OracleCalls": "stopping",
+    "HeldOut": "stopping",
+    "TrainingHinge": "stopping",
     "Validation": "stopping",
 }
 _MODULES = {
@@ -77,6 +79,7 @@ __all__ = [
     "Certificate",
     "ConvergenceDisplay",
     "Gap",
+    "HeldOut",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
@@ -92,6 +95,7 @@ __all__ = [
     "SequenceTagger",
     "StructuredSVM",
     "TaxonomyClassifier",
+    "TrainingHinge",
     "Validation",
     "check_problem",
     "load",

@@ -53,6 +53,11 @@ class History:
         """A further column; NaN in the rows there are."""
         self._rows.setdefault(name, [float("nan")] * len(self))
 
+    def note(self, name: str, value: float) -> None:
+        """Put a number into the last row; the column is added where it is new."""
+        self.add_column(name)
+        self._rows[name][-1] = float(value)
+
     def __getitem__(self, name: str) -> np.ndarray:
         return np.array(self._rows[name])
 

@@ -35,11 +35,15 @@ class OutOfTime(Exception):
 
 @dataclass
 class Tally:
-    """How often planes were asked for, and how long a sweep may last."""
+    """How often planes were asked for, how long a sweep may last, and how many calls a run has.
+
+    A run ends after `limit` calls; a solver that would spend them before its first epoch looks.
+    """
 
     calls: int = 0
     cache_hits: int = 0
     deadline: float = np.inf
+    limit: float = np.inf
 
     @property
     def is_late(self) -> bool:

@@ -187,6 +187,7 @@ def iterate(
     clock = time.perf_counter
     began, history, best = clock(), History(), Best(oracle, geometry)
     oracle.tally.deadline = began + stop.seconds
+    oracle.tally.limit = stop.passes * oracle.n_examples
     epoch, reason, finished = 0, None, True
     of_state, of_mean = Claim(1.0), Claim(0.65)
     mean = None
@@ -292,6 +293,7 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
     w = solver.weights(state) if preferred is None else preferred
     last = progress(nan if train_loss is None else train_loss(w), nan, {})
     last.w, last.stopped_by, last.state = w, reason, state
+    stop.ended(last)
     yield last
 
 
@@ -331,6 +333,7 @@ def conclude(oracle, best, state, mean, stop, reason, epoch, began, history, tra
         state if finished else None,
     )
     record(last)
+    stop.ended(last)
     return last
 
 

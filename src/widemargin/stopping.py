@@ -2,7 +2,8 @@
 
     Gap(1e-3) | Passes(50) | Seconds(60)
 
-A rule looks at the progress of the run and answers with the reason to stop, or None.
+A rule looks at the progress of the run and answers with the reason to stop, or None. Two rules
+never stop a run: `HeldOut` and `TrainingHinge` measure the weights of each epoch for the history.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from typing import Any
 
 import numpy as np
 
+#: (X, y, w) -> mean loss of the predictions; w -> mean hinge
+Evaluate = Callable[[Any, Any, np.ndarray], float]
+Hinge = Callable[[np.ndarray], float]
+
 
 class Rule:
     """What all stop rules share: they combine with `|`."""
 
     tol: float = -np.inf  # the relative gap this rule waits for
     seconds: float = np.inf  # the time this rule allows
+    passes: float = np.inf  # the passes this rule allows
 
     def __or__(self, other: Rule) -> Rule:
         return AnyOf((self, other))
@@ -31,9 +37,16 @@ class Rule:
         """The weights this rule would rather return than those of the best objective."""
         return None
 
-    def prepared(self, evaluate: Callable[[Any, Any, np.ndarray], float]) -> Rule:
-        """The rule ready for a new run; `evaluate(X, y, w)` is the mean loss on other data."""
+    def prepared(self, evaluate: Evaluate, hinge: Hinge | None = None) -> Rule:
+        """The rule ready for a new run.
+
+        `evaluate(X, y, w)` is the mean loss on other data, `hinge(w)` the mean hinge on the
+        training data.
+        """
         return self
+
+    def ended(self, progress) -> None:
+        """The run is over; the last row of the history is that of the weights returned."""
 
 
 @dataclass
@@ -45,6 +58,7 @@ class AnyOf(Rule):
     def __post_init__(self):
         self.tol = max(rule.tol for rule in self.rules)
         self.seconds = min(rule.seconds for rule in self.rules)
+        self.passes = min(rule.passes for rule in self.rules)
 
     def reason(self, progress) -> str | None:
         reasons = [rule.reason(progress) for rule in self.rules]  # each must see every epoch
@@ -54,8 +68,12 @@ class AnyOf(Rule):
         choices = (rule.preferred() for rule in self.rules)
         return next((w for w in choices if w is not None), None)
 
-    def prepared(self, evaluate):
-        return AnyOf(tuple(rule.prepared(evaluate) for rule in self.rules))
+    def prepared(self, evaluate, hinge=None):
+        return AnyOf(tuple(rule.prepared(evaluate, hinge) for rule in self.rules))
+
+    def ended(self, progress):
+        for rule in self.rules:
+            rule.ended(progress)
 
 
 @dataclass
@@ -73,6 +91,9 @@ class Passes(Rule):
     """This many passes over the data (exact oracle calls divided by the number of examples)."""
 
     limit: float
+
+    def __post_init__(self):
+        self.passes = self.limit
 
     def reason(self, progress):
         return "passes" if progress.passes >= self.limit else None
@@ -99,10 +120,77 @@ class OracleCalls(Rule):
 
 
 @dataclass
+class HeldOut(Rule):
+    """No rule to stop by: the history gets a column `held_out_loss`.
+
+    It is the mean loss on held-out data of the weights after each epoch, and in the last row of
+    those returned. In streams and for kernel machines it is measured at the end of a pass, and in
+    between as long as that takes no more than a tenth of the time.
+
+    Parameters
+    ----------
+    X, y : held-out data, as `fit` takes it; for a `Ranker` ((documents, qid), relevance)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import HeldOut, SVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVMClassifier(stop=HeldOut(X[::3], y[::3]), random_state=0).fit(X, y)
+    >>> bool(model.history_["held_out_loss"][-1] == 1 - model.score(X[::3], y[::3]))
+    True
+    """
+
+    X: Any
+    y: Any
+    _evaluate: Evaluate | None = field(default=None, repr=False)
+
+    def prepared(self, evaluate, hinge=None):
+        return HeldOut(self.X, self.y, evaluate)
+
+    def reason(self, progress):
+        self.measure(progress)
+
+    def ended(self, progress):
+        self.measure(progress)
+
+    def measure(self, progress) -> float:
+        """The loss, which goes into the last row of the history."""
+        assert self._evaluate is not None, "the rule has not been prepared"
+        loss = self._evaluate(self.X, self.y, progress.w)
+        progress.history.note("held_out_loss", loss)
+        return loss
+
+
+@dataclass
+class TrainingHinge(Rule):
+    """No rule to stop by: the history gets a column `train_hinge`.
+
+    It is the mean hinge over all training examples, by their weights, of the weights after each
+    epoch; a pass of decoding that counts as none. For fits that have all data.
+    """
+
+    _hinge: Hinge | None = field(default=None, repr=False)
+
+    def prepared(self, evaluate, hinge=None):
+        if hinge is None:
+            raise ValueError("TrainingHinge is for fits whose hinges have one truth an example.")
+        return TrainingHinge(hinge)
+
+    def reason(self, progress):
+        self.ended(progress)
+
+    def ended(self, progress):
+        assert self._hinge is not None, "the rule has not been prepared"
+        progress.history.note("train_hinge", self._hinge(progress.w))
+
+
+@dataclass
 class Validation(Rule):
     """The mean loss on held-out data has not improved for `patience` epochs.
 
-    The weights of the best held-out loss are returned, with their own certificate.
+    The weights of the best held-out loss are returned, with their own certificate. The history has
+    the losses in a column `held_out_loss`.
 
     Parameters
     ----------
@@ -115,19 +203,22 @@ class Validation(Rule):
     patience: int = 5
     losses: list[float] = field(default_factory=list, repr=False)
     _best: np.ndarray | None = field(default=None, repr=False)
-    _evaluate: Callable | None = field(default=None, repr=False)
+    _evaluate: Evaluate | None = field(default=None, repr=False)
 
-    def prepared(self, evaluate):
+    def prepared(self, evaluate, hinge=None):
         return Validation(self.X, self.y, self.patience, _evaluate=evaluate)
 
     def reason(self, progress):
-        assert self._evaluate is not None, "the rule has not been prepared"
-        loss = self._evaluate(self.X, self.y, progress.w)
+        loss = HeldOut(self.X, self.y, self._evaluate).measure(progress)
         if not self.losses or loss < min(self.losses):
             self._best = progress.w.copy()
         self.losses.append(loss)
         since = len(self.losses) - 1 - int(np.argmin(self.losses))
         return "validation" if since >= self.patience else None
+
+    def ended(self, progress):
+        if self.losses:
+            progress.history.note("held_out_loss", min(self.losses))
 
     def preferred(self):
         return self._best

@@ -37,6 +37,8 @@ from .streams.fingerprint import Fingerprint
 STREAM_COLUMNS = ("rows", "progressive_loss", "kept", "cache_bytes", "memory")
 #: Seconds between two rows of the history, at first; doubled whenever there are too many.
 PAUSE, MOST_RECORDS = 0.05, 2000
+#: Share of the time for held-out data within a pass.
+WATCHING = 0.1
 
 
 @dataclass
@@ -122,6 +124,8 @@ class StreamRun:
         self.seconds = 0.0  # of earlier calls
         self.certificate: Certificate | None = None
         self.on_progress: Callable[[StreamProgress], Any] | None = None
+        self.held_out: Callable[[StreamRun], float] | None = None  # the mean loss on other data
+        self._watched = 0.0  # seconds spent on it
         self.stopped = False
         self.is_open_ended = False  # passes go on until the gap is small
         self._began: float | None = None
@@ -204,6 +208,10 @@ class StreamRun:
             memory=progress.memory,
             **(progress.measured or {}),
         )
+        if self.held_out is not None and (force or self._watched < WATCHING * now):
+            began = time.perf_counter()
+            self.history.note("held_out_loss", self.held_out(self))
+            self._watched += time.perf_counter() - began
         if len(self.history) > MOST_RECORDS:
             self.history.thin()
             self._pause *= 2

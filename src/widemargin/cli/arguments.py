@@ -171,6 +171,8 @@ def add_train(commands: Any) -> None:
     group = parser.add_argument_group("afterwards")
     held = "held-out data, to measure the error on"
     group.add_argument("--validation", metavar="FILE", action="append", help=held)
+    curve = "measure --validation on the way too, for the history and the report"
+    group.add_argument("--learning-curve", action="store_true", help=curve)
     page = "write an HTML report (default: MODEL.html)"
     group.add_argument("--report", nargs="?", const="", metavar="PATH", help=page)
     add_reading(parser)

@@ -168,6 +168,8 @@ def write_page(story: Story, path: str) -> None:
         if story.certificate is not None:
             add_convergence(page, story)
         add_stream(page, story)
+    if "held_out_loss" in story.history:
+        add_held_out(page, story)
     evaluation = story.notes.get("evaluation")
     if evaluation:
         add_evaluation(page, evaluation)
@@ -327,6 +329,28 @@ def add_kernel(page: Report, story: Story) -> None:
     if np.isfinite(history["dual"]).any():
         charts.append(chart([Series("dual", seen, history["dual"], 0)], "examples", "Dual value"))
     page.charts(*charts)
+
+
+def add_held_out(page: Report, story: Story) -> None:
+    """The loss on held-out data on the way."""
+    history = story.history
+    loss = history["held_out_loss"]
+    known = np.isfinite(loss)
+    page.section("Held-out data on the way")
+    page.text(
+        "Mean loss on held-out data of the weights so far. Where it rises again while the fit goes "
+        "on, the model begins to fit the noise."
+    )
+    limits = (0.0, np.nanmax(loss, initial=0.0))
+    by = {"seconds": history["seconds"], "passes": passes_of(history, story.examples)}
+    page.charts(
+        *(
+            chart(
+                [Series("held-out", x[known], loss[known], 2)], name, "Held-out loss", limits=limits
+            )
+            for name, x in by.items()
+        )
+    )
 
 
 def add_evaluation(page: Report, result: dict[str, Any]) -> None:

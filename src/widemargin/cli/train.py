@@ -18,7 +18,7 @@ from .. import Ranker, __version__
 from ..checkpoint import FILE, remove_checkpoint
 from ..estimators.kernel import Shuffled
 from ..solvers import NAMES, FunctionalDescent, OutOfCore, StreamingDual
-from ..stopping import Callback
+from ..stopping import Callback, HeldOut
 from ..stream_run import hinges_of
 from ..streams import ArrayStream, StreamError
 from ..streams.blocks import DiskFull
@@ -84,6 +84,8 @@ def train(args: Any) -> int:
     stream = open_training(args)
     held_out = [open_held_out(args, path) for path in args.validation or ()]
     model, plan = new_model(args), make_plan(args, stream)
+    if args.learning_curve:
+        model.stop = watched_rows(args)
     say(args, f"{plan.solver}: {plan.reason}")
     watcher = Watcher(stream, args.json, args.quiet)
     began = time.perf_counter()
@@ -95,6 +97,8 @@ def train(args: Any) -> int:
         raise
     finally:
         watcher.clear()
+    if args.learning_curve:
+        model.stop = None
     names = names or getattr(stream.stream, "feature_names", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -123,6 +127,21 @@ def open_training(args: Any) -> Watched:
 def open_held_out(args: Any, path: str) -> Watched:
     """Held-out data; opened early, so that a wrong path is told before any work."""
     return open_sequences(args, [path]) if args.task == "tag" else open_data(args, [path])
+
+
+def watched_rows(args: Any) -> HeldOut:
+    """All rows of --validation, to be measured on the way."""
+    if not args.validation or args.task == "novelty":
+        raise UsageError(
+            "--learning-curve needs held-out data, --validation FILE, with labels or targets."
+        )
+    if args.task == "tag":
+        loaded = load_sequences(open_sequences(args, args.validation))
+    else:
+        known = {"labels": "number"} if args.task == "rank" else {}
+        loaded = load_rows(open_data(args, args.validation, **known))
+    assert loaded is not None  # there was no limit
+    return HeldOut((loaded.X, loaded.qid) if args.task == "rank" else loaded.X, loaded.y)
 
 
 def save(model: Any, path: str) -> None:
@@ -325,7 +344,8 @@ def fit_loaded(
     model.solver = plan.solver if plan.solver == "auto" else NAMES[plan.solver]()
     if online and plan.passes is not None:  # passes over the data, whatever a step decodes
         model.solver = dataclasses.replace(model.solver, epochs=plan.passes)
-    model.stop = Callback(watcher)
+    live = Callback(watcher)
+    model.stop = live if model.stop is None else model.stop | live
     if args.task == "rank":
         if loaded.qid is None:
             say(args, "the rows have no qid: all of them are one list")

@@ -393,6 +393,10 @@ class SVMClassifier(
     def _loss_sum(self, X, y, w: np.ndarray) -> float:
         fitted = self._attributes(w)
         scores = safe_sparse_dot(X, fitted["coef_"].T, dense_output=True) + fitted["intercept_"]
+        return float(self._score_losses(scores, y).sum())
+
+    def _score_losses(self, scores: np.ndarray, y) -> np.ndarray:
+        """The loss of each prediction; with two classes there may be one score or two."""
         predicted = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(1)
         K, y = len(self.classes_), np.asarray(y)
         true = np.minimum(np.searchsorted(self.classes_, y), K - 1)
@@ -400,7 +404,7 @@ class SVMClassifier(
         if strange.any():
             label = y[strange][0]
             raise ValueError(f"The held-out data has a class that training has not: {label!r}.")
-        return float(self.loss_matrix_.ravel()[true * K + predicted].sum())
+        return self.loss_matrix_.ravel()[true * K + predicted]
 
     def decision_function(self, X):
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""

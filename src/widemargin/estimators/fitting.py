@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
 from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows, box_losses
-from ..oracle import CHUNK, CompiledOracle, make_oracle
+from ..oracle import CHUNK, CompiledOracle, Tally, make_oracle
 from ..persistence import LEARNT
 from ..rows import check_indices
 from ..run import Progress, run
@@ -265,7 +265,11 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     start = getattr(estimator, "_start", None) if estimator.warm_start else None
     if start is not None and start.w.size != oracle.n_features:
         start = None
-    last = run(solver, oracle, geometry, rng, stop.prepared(evaluate), train_loss, start)
+    ready = stop.prepared(
+        lambda X, y, w: evaluate(with_columns(X, estimator), y, w),
+        lambda w: mean_hinge(oracle, w),
+    )
+    last = run(solver, oracle, geometry, rng, ready, train_loss, start)
     estimator.solver_ = solver
     estimator.certificate_ = last.certificate
     estimator.uncertified_ = solver.uncertified if isinstance(solver, Uncertified) else None
@@ -275,6 +279,27 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
         estimator._start = Start(last.w, getattr(last.state, "beta", None))
     warn_unless_converged(estimator, last)
     return last
+
+
+def with_columns(X: Any, estimator) -> Any:
+    """Held-out rows in CSR with the columns of the model, which files may say otherwise."""
+    if isinstance(X, tuple):  # documents and their queries
+        return (with_columns(X[0], estimator), *X[1:])
+    if not sp.issparse(X):
+        return X
+    rows, columns = X.shape[0], estimator.n_features_in_
+    if X.shape[1] > columns:
+        return X[:, :columns]
+    return sp.csr_matrix((X.data, X.indices, X.indptr), (rows, columns), copy=False)
+
+
+def mean_hinge(oracle, w: np.ndarray) -> float:
+    """Of all examples by their weights; what it takes is not counted."""
+    tally, oracle.tally = oracle.tally, Tally()
+    try:
+        return oracle.measure(w) / oracle.total_cost
+    finally:
+        oracle.tally = tally
 
 
 def stop_rule(estimator, rule: Rule | None, spent: float = 0.0) -> Rule:

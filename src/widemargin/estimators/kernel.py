@@ -26,7 +26,7 @@ from ..solvers.learner import named, under
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
-from .fitting import named_solver
+from .fitting import named_solver, with_columns
 from .streaming import Streaming, check_weights
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history.
@@ -38,7 +38,6 @@ LINEAR_ONLY = {
     "prior": None,
     "nonnegative": False,
     "rescaling": "margin",
-    "stop": None,
     "warm_start": False,
 }
 
@@ -76,6 +75,7 @@ class KernelModel(Streaming):
     fit_intercept: Any
     _kernel_task: Callable
     _kernel_targets: Callable
+    _score_losses: Callable
     _auto_kernel_solver: Callable
     _machine: Machine | None
     _given: Any  # a precomputed kernel, while the model is fitted
@@ -167,6 +167,10 @@ class KernelModel(Streaming):
             value = getattr(self, name, unset)
             if not (value is unset or (isinstance(value, str | bool) and value == unset)):
                 raise ValueError(f"{name} is for linear models; a kernel machine has none.")
+        if self._stops():
+            raise ValueError("stop is for linear models; a kernel machine takes HeldOut alone.")
+        if self._watches() and isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise ValueError("HeldOut needs inputs; a precomputed kernel has none.")
         if self.precision not in ("float32", "float64"):
             raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
         if not (isinstance(self.fit_intercept, bool) or self.fit_intercept == "auto"):
@@ -202,7 +206,20 @@ class KernelModel(Streaming):
             task.C, task.bias = float(self.C), self.fit_intercept is True
             return task
 
-        return KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
+        run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
+        run.held_out = self._held_out if self._watches() else None
+        return run
+
+    def _held_out(self, run) -> float:
+        if not isinstance(run, KernelRun):
+            return super()._held_out(run)
+        self.n_features_in_ = self._columns
+        support = run.learner.support
+        count = support.n_evaluations
+        machine = Machine(support, run.learner.coefficients, run.learner.offsets)
+        scores = machine.scores(with_columns(self.stop.X, self))
+        support.n_evaluations = count  # those of training are counted
+        return float(np.mean(self._score_losses(scores, self.stop.y)))
 
     def _new_support(self, part: Part) -> Support:
         """An empty support for inputs like these."""

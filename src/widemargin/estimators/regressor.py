@@ -199,7 +199,10 @@ stop, warm_start, random_state
         """Mean distance beyond the tube."""
         fitted = self._attributes(w)
         predicted = safe_sparse_dot(X, fitted["coef_"][0]) + fitted["intercept_"]
-        return float(np.maximum(np.abs(np.asarray(y) - predicted) - self.epsilon, 0.0).mean())
+        return float(self._score_losses(predicted[:, None], y).mean())
+
+    def _score_losses(self, scores: np.ndarray, y) -> np.ndarray:
+        return np.maximum(np.abs(np.asarray(y) - scores[:, 0]) - self.epsilon, 0.0)
 
     def predict(self, X):
         """<w, x> + intercept, or f(x) of a kernel machine."""

@@ -23,10 +23,18 @@ from ..geometry import Geometry, check_size
 from ..oracle import make_oracle
 from ..run import Certificate
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
+from ..stopping import HeldOut
 from ..stream_run import StreamRun, certified, check_same, hinges_of, soft_interrupt
 from ..streams import ArrayStream, Chunk, IteratorStream, Prefetched, Stream, StreamError
 from ..streams.fingerprint import Fingerprint
-from .fitting import check_parameters, checked_data, flat_mask, flat_prior, named_solver
+from .fitting import (
+    check_parameters,
+    checked_data,
+    flat_mask,
+    flat_prior,
+    named_solver,
+    with_columns,
+)
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
@@ -86,6 +94,8 @@ class Streaming:
     _weight_shape: Callable
     _attributes: Callable
     _flat_weights: Callable
+    _mean_loss: Callable
+    stop: Any
     _certificate: Any
     _trained: Any
     _run: StreamRun | None
@@ -313,16 +323,32 @@ class Streaming:
 
     def _new_run(self) -> StreamRun:
         solver = self._streaming_solver()
-        if getattr(self, "stop", None) is not None or getattr(self, "warm_start", False):
+        if self._stops() or getattr(self, "warm_start", False):
             raise ValueError(
-                "stop=... and warm_start=True are for solvers that have all data; a stream is "
-                "limited by passes and max_seconds."
+                "stop=... (but for HeldOut) and warm_start=True are for solvers that have all "
+                "data; a stream is limited by passes and max_seconds."
             )
         self._columns, self._is_fixed, self._trained = 0, False, None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         tol = self.tol
-        return StreamRun(solver, self._geometry, rng, self._oracle_of, tol)
+        run = StreamRun(solver, self._geometry, rng, self._oracle_of, tol)
+        run.held_out = self._held_out if self._watches() else None
+        return run
+
+    def _watches(self) -> bool:
+        """Whether held-out data is to be measured on the way."""
+        return isinstance(getattr(self, "stop", None), HeldOut)
+
+    def _stops(self) -> bool:
+        """Whether a rule is given that a stream cannot follow."""
+        return getattr(self, "stop", None) is not None and not self._watches()
+
+    def _held_out(self, run: StreamRun) -> float:
+        """The mean loss on held-out data now."""
+        self.n_features_in_ = self._columns
+        w = run.learner.w
+        return self._mean_loss(with_columns(self.stop.X, self), self.stop.y, w)
 
     def _oracle_of(self, chunk: Chunk):
         """The examples of a chunk as an oracle, or an error that names the row."""

@@ -39,7 +39,9 @@ over the same samples. Each sample is new to all of them when it comes, so the l
 predictions before they learn from it, weighted by t, compare them honestly. The best one predicts.
 At the end of the first pass it stays alone, and with it only the patterns that it needs: samples of
 later passes are not new. Of kernel machines one track adds steps that shrink, for noisy data; two
-**revisit** old patterns at a constant damping, for clean data (`kernel_descent.py`).
+**revisit** old patterns at a constant damping, for clean data (`kernel_descent.py`). On planes the
+tracks of the first pass shrink, and later passes revisit at the damping that the best one began
+with (`plane_revisits.py`), unless the data is a stream, whose examples are not kept.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from .kernel_descent import KernelDescent
 from .kernel_learner import KernelTask, check_task
 from .local_steps import INNER
 from .plane_descent import PlaneDescent
+from .plane_revisits import TAKEN_ALONG
 from .protocol import Mistakes
 from .working_set import RULES
 
@@ -90,8 +93,10 @@ class FunctionalDescent:
         k, N (`damping.py`).
     revisit : float, optional
         Old patterns that a step of a kernel machine takes along, in units of k; what they and the
-        sample have in f is taken back first (`kernel_descent.py`). By default what the track of
-        "auto" says, else 0: a step adds to what there is.
+        sample have in f is taken back first (`kernel_descent.py`). On planes, in memory and from
+        the second pass on: what the sample has is taken back, and the planes of so many old
+        examples are swept over after the step (`plane_revisits.py`). By default what "auto" says,
+        which is 100 on planes, else 0: a step adds to what there is.
     residuals : "free" or "clamped"
         See the head of this file.
     ceiling : float
@@ -211,6 +216,18 @@ class FunctionalDescent:
         made.seed(rng)
         return made
 
+    @property
+    def along(self) -> float:
+        """Old examples that a revisiting step on planes takes along, in units of k; 0 for none."""
+        can = self.radius is None and self.residuals == "free" and self.inner == "dual_coordinate"
+        if self.revisit is None:
+            return TAKEN_ALONG if can and self.schedule == "auto" else 0.0
+        return self.revisit
+
     def _check_planes(self) -> None:
-        if self.revisit:
-            raise ValueError("revisit is for kernel machines; linear models have no patterns.")
+        varies = callable(self.schedule) or self.schedule not in ("auto", "constant")
+        if self.revisit and (varies or self.inner == "one_slack"):
+            raise ValueError(
+                "revisit on planes is for a constant damping and dual coordinates: use "
+                "schedule='auto' or 'constant', and inner='dual_coordinate'."
+            )

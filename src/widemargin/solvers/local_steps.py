@@ -76,6 +76,7 @@ class Step(NamedTuple):
     gap: float  # of the problem divided by the damping
     hinges: np.ndarray  # (k,) h_i before the step
     rounds: int
+    due: float  # the gap before the step, which bounds |u|^2
 
 
 class Clamped(NamedTuple):
@@ -112,6 +113,7 @@ class Ascent:
         self.geometry, self.clamped = geometry, clamped
         self.ceiling = np.array([float(ceiling)])
         self.state = seeded_state(oracle, geometry)
+        self.state = self.state._replace(cost=self.state.cost.copy())  # bounds, not the oracle's
         self.order = np.zeros(0, np.int64)
         if clamped:
             check_clamped(oracle, ceiling)
@@ -147,25 +149,28 @@ class Ascent:
         needs_before = self.clamped or not self.geometry.is_plain
         before = w.copy() if needs_before else np.zeros(0)
         self._hold(w, before)
-        state, order = self.state, self.order
-        state.cost[order] = U
+        self.state.cost[self.order] = U
         if self.clamped and np.isfinite(self.ceiling[0]):
             self._list_all(before)
-        hinges, rounds = np.zeros(0), 0
+        step = self._climb(tolerance)
+        if self.geometry.is_plain:
+            return step._replace(square=square_step(self.state, self.order))
+        square = 2.0 * self.geometry.value(self.geometry.mean + self.state.w - before)
+        return step._replace(square=square)
+
+    def _climb(self, tolerance: float) -> Step:
+        """Rounds of decoding and of transfers from the dual variables there are; no `square`."""
+        order, rounds = self.order, 0
         while True:
             rounds += 1
             self._collect()
             state = self.state
-            left = excess(state, order)
-            hinges = state.hinge[order] if rounds == 1 else hinges
+            left = float(excess(state, order))
+            if rounds == 1:
+                hinges, due = state.hinge[order], left
             if left <= tolerance or rounds >= MOST_ROUNDS:
-                break
+                return Step(np.nan, left, hinges, rounds, due)
             ascend(state, state.w, order, max(SETTLED * left, 0.5 * tolerance), MOST_SWEEPS)
-        if self.geometry.is_plain:
-            square = square_step(state, order)
-        else:
-            square = 2.0 * self.geometry.value(self.geometry.mean + state.w - before)
-        return Step(square, float(left), hinges, rounds)
 
     def _hold(self, w: np.ndarray, before: np.ndarray) -> None:
         """All mass on the truths, weights w."""
@@ -238,18 +243,19 @@ class Cutting:
         scratch = self.ascent.state.scratch
         cuts: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))]
         G, b, a = np.zeros((1, 1)), np.zeros(1), np.ones(1)  # cut 0 is that of the truths
-        hinges, rounds = np.zeros(0), 0
+        rounds = 0
         while True:
             rounds += 1
             # 1. the cut at w_t + u, and the gap
             cut = SampleCut(np.zeros(1), scratch, self.hinge, self.cost)
             self.oracle.sweep(add_to_cut, cut, w, self.order)
             left = float(U @ self.hinge[self.order]) - float(a @ (b - G @ a))
-            hinges = self.hinge[self.order] if rounds == 1 else hinges
+            if rounds == 1:
+                hinges, due = self.hinge[self.order], left
             index = np.flatnonzero(scratch)
             if left <= tolerance or rounds >= MOST_ROUNDS:
                 scratch[index] = 0.0
-                return Step(float(a @ G @ a), max(left, 0.0), hinges, rounds)
+                return Step(float(a @ G @ a), max(left, 0.0), hinges, rounds, due)
             # 2. its inner products; b = loss - <w_t + u, delta> + <u, delta>
             value = scratch[index]
             row = np.array([float(v @ scratch[j]) for j, v in cuts] + [float(value @ value)])

@@ -9,8 +9,9 @@ mean        means       weights that predict, of each track; w_t itself where th
 q, unit     own         of the first sample (`damping.py`)
 
 In memory a pass takes the examples in a new random order; what the last sample of a pass is short
-of counts as examples of weight 0. In a stream they come as they come, a part's rest is a sample of
-its own, and a window of past examples is kept where samples are drawn from one.
+of counts as examples of weight 0. Passes after the first one revisit (`plane_revisits.py`). In a
+stream examples come as they come, a part's rest is a sample of its own, and a window of past
+examples is kept where samples are drawn from one.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .damping import mean_share, n_tracks, radius_at, sample_size, step_within
 from .dual_coordinate import blend
 from .learner import Progressive, WithoutObjective, named, under
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
+from .plane_revisits import Revisits
 from .protocol import Mistakes
 from .working_set import OMEGA, ROW, WorkingSet
 
@@ -73,7 +75,12 @@ class PlaneDescent(WithoutObjective):
         self.last = np.zeros(6)  # of `numbers`
         self.violated = 0  # examples with a hinge when they were drawn
         local = Cutting if solver.inner == "one_slack" else Ascent
-        self.local = local(oracle, geometry, solver.residuals == "clamped", solver.ceiling)
+        self.local: Ascent | Cutting = local(
+            oracle, geometry, solver.residuals == "clamped", solver.ceiling
+        )
+        self.kept: list[Revisits] = []  # of the tracks in the first pass
+        if n is not None and solver.epochs > 1 and solver.along:
+            self.kept = [Revisits(oracle, geometry, first, solver.along) for _ in self.tracks]
         rule, window = solver.working_set, solver.window or (10 * self.k if n is None else n)
         self.window = 0 if rule == "sequential" or n is not None else max(self.k, window)
         like = Support(Linear(), 1)  # examples are told apart by their numbers alone
@@ -98,6 +105,9 @@ class PlaneDescent(WithoutObjective):
         self._test(oracle, order[new > 0])
         for track, number in enumerate(self.tracks):
             damping, step = self._step(track, int(number), omega)
+            if self.kept:
+                assert isinstance(self.local, Ascent)
+                self.kept[track].keep(self.local.state, self.local.order)
             if track == self.best:
                 self._note(damping, step, omega)
             if self.solver.average is not None:
@@ -107,6 +117,8 @@ class PlaneDescent(WithoutObjective):
     def _step(self, track: int, number: int, omega: np.ndarray) -> tuple[float, Step]:
         """(damping, what was found) of a track's step."""
         t, k, n, w = self.n_steps, self.k, self.n, self.iterates[track]
+        if isinstance(self.local, Revisits):
+            t = 1  # a constant damping, the first
         tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
         if self.solver.radius is None:
             damping = self.solver.dampings(t, k, n, float(self.own[0]))[number]
@@ -145,7 +157,7 @@ class PlaneDescent(WithoutObjective):
         self.working.judge(hinges)
         hinge = float(omega @ hinges) / self.k
         self.last[:2] = hinge, np.count_nonzero(hinges) / max(1, len(hinges))
-        self.last[2:] = step.square, hinge / damping, damping, step.gap * damping
+        self.last[2:] = step.square, step.due, damping, step.gap * damping
 
     def _test(self, oracle, new: np.ndarray) -> None:
         """Losses of examples that are new, before they are learnt from."""
@@ -186,17 +198,30 @@ class PlaneDescent(WithoutObjective):
         for sample in self._draws(part, omega, new):
             self.learn(oracle, *sample)
         if not self.order.size:
-            self._end_pass(oracle)
+            self._end_pass(oracle, rng)
         seen, loss = self.progressive.numbers[:2] - before
         done = self.passes + (1.0 - self.order.size / n if self.order.size else 0.0)
         return Mistakes(self.violated, float(loss), int(seen), {"epochs": done, **self.numbers()})
 
-    def _end_pass(self, oracle) -> None:
+    def _end_pass(self, oracle, rng) -> None:
         """The examples that wait are a sample of their own; the best track stays alone."""
         for _, found in self.working.rest():
             self.learn(oracle, found[ROW].astype(np.int64), found[OMEGA], found[NEW])
         self.passes += 1
+        if self.kept:
+            self._revisit(oracle, self.kept[self.best], rng)
         self.keep_best()
+
+    def _revisit(self, oracle, kept: Revisits, rng) -> None:
+        """Later passes solve again for what the best track has in w."""
+        number = int(self.tracks[self.best])
+        damping = self.solver.dampings(1, self.k, self.n, float(self.own[0]))[number]
+        omega = np.ones(oracle.n_examples) if oracle.weights is None else oracle.weights
+        bounds = np.asarray(omega, float) / (self.k * damping)
+        self.iterates[self.best] = kept.begin(oracle, bounds, rng)
+        if self.solver.average is None:
+            self.means = self.iterates
+        self.local, self.kept = kept, []
 
     # -------------------------------------------------------------- streams
 
@@ -270,6 +295,8 @@ class PlaneDescent(WithoutObjective):
     @property
     def n_bytes(self) -> int:
         arrays = 8 * self.w.size * len(self.tracks) * (2 - (self.solver.average is None))
+        stores = [*self.kept, self.local] if isinstance(self.local, Revisits) else self.kept
+        arrays += sum(store.n_bytes for store in stores)
         return arrays + (size_of(self.X) + size_of(self.Y) if len(self.Y) else 0)
 
     @property

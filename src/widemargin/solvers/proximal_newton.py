@@ -20,7 +20,8 @@ An example at rest (beta_i at an end of its box or at the kink, and r_i far on t
 it there) does not differ: it sleeps for a few steps. A dual point made without sleepers is feasible
 (theirs is beta_i), a primal is only an estimate until they have been looked at.
 
-Many rows begin as few: a random sample, its C_i scaled up, gives the weights to begin with.
+Many rows begin as few: a random sample, its C_i scaled up, gives the weights to begin with. Visits
+of samples count as passes, so a run of few passes goes without.
 
 symbol    code       meaning
 beta_k    beta       centre of the proximal term; `centre` is sum_i beta_i x_i
@@ -62,6 +63,8 @@ MOST_FEATURES = 10_000
 FACTOR, FEWEST, PER_FEATURE = 8, 500, 30
 #: A sample is left at this relative gap, or after so many steps.
 ROUGH, SAMPLE_STEPS = 0.1, 12
+#: Passes that a run must have for samples; two of them are for the first step on all rows.
+SAMPLED, RESERVED = 3, 2
 #: C / sigma after a sample is so many times smaller than at the very beginning.
 NARROW = 3.0
 
@@ -146,7 +149,9 @@ class ProximalNewton:
             )
         begun, n = box.init(oracle, start), oracle.n_examples
         is_cold = not begun.beta.any()
-        sizes = sample_sizes(n, oracle.n_features) if self.sample and is_cold else []
+        passes = oracle.tally.limit / n
+        may_sample = self.sample and is_cold and passes >= SAMPLED
+        sizes = sample_sizes(n, oracle.n_features) if may_sample else []
         state = proximal_state(oracle, begun, self.care)
         cost, rng = box.compact_cost(oracle), np.random.default_rng(0)
         for level, m in enumerate([*sizes, n]):
@@ -157,7 +162,8 @@ class ProximalNewton:
                 arrange(state.order, state.asleep)
             scaled = cost * (n / m)
             if level == 0:
-                self.ascend(oracle, scaled, begun, order, rng)
+                warm = min(self.warm_passes, max(0.0, passes - 1.0))  # one for the first step
+                self.ascend(oracle, scaled, begun, order, rng, int(warm))
                 state.w[:] = state.centre[:] = begun.v
                 state.centre_linear[0] = begun.linear[0]
                 state.sigma[0] *= n / m
@@ -173,18 +179,21 @@ class ProximalNewton:
                 self.solve_roughly(oracle, scaled, state, order)
         return state
 
-    def ascend(self, oracle, cost, begun: box.BoxState, order: np.ndarray, rng) -> None:
+    def ascend(self, oracle, cost, begun: box.BoxState, order: np.ndarray, rng, passes: int):
         """Dual coordinate ascent on the examples of `order`."""
         word = np.array([rng.integers(1, 2**63)], np.uint64)
-        for _ in range(self.warm_passes):
+        for _ in range(passes):
             box.shuffle(order, word)
             box.box_pass(oracle.data, cost, begun, order, np.inf)
             oracle.tally.calls += order.size
         order.sort()
 
     def solve_roughly(self, oracle, cost, state: ProximalState, order: np.ndarray) -> None:
-        """Newton steps on a sample."""
+        """Newton steps on a sample, as far as the run has passes for them."""
+        most = oracle.tally.limit - RESERVED * oracle.n_examples
         for _ in range(SAMPLE_STEPS):
+            if oracle.tally.calls + order.size > most:
+                return
             oracle.tally.calls += order.size
             step = self.step(oracle.data, cost, state, order)
             if step.gap <= ROUGH or step.length == 0.0 or oracle.tally.is_late:

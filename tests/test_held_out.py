@@ -1,0 +1,155 @@
+"""The history's columns `held_out_loss` and `train_hinge`, in all ways of learning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+
+from widemargin import (
+    HeldOut,
+    SequenceTagger,
+    SVMClassifier,
+    SVMRegressor,
+    TrainingHinge,
+    Validation,
+    load,
+)
+from widemargin.cli.main import main
+from widemargin.solvers import FunctionalDescent, Pegasos, Perceptron
+
+X, Y = load_iris(return_X_y=True)
+HELD = np.arange(len(Y)) % 3 == 0
+PAST = X[~HELD], Y[~HELD]
+LATER = X[HELD], Y[HELD]
+CHEAP = {"max_passes": 20, "random_state": 0}
+
+
+def last_losses(model) -> np.ndarray:
+    return model.history_["held_out_loss"]
+
+
+@pytest.mark.parametrize(
+    "solver", ["auto", FunctionalDescent(sample=10), Pegasos(), Perceptron(passes=2)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_linear_models(solver):
+    """Every row is measured; the last one is that of the model returned, which stays as it is."""
+    model = SVMClassifier(solver=solver, stop=HeldOut(*LATER), **CHEAP).fit(*PAST)
+    losses = last_losses(model)
+    assert np.isfinite(losses).all()
+    assert losses[-1] == pytest.approx(1 - model.score(*LATER))
+    alone = SVMClassifier(solver=solver, **CHEAP).fit(*PAST)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    assert "held_out_loss" not in alone.history_
+    assert len(model.history_) == len(alone.history_)
+
+
+@pytest.mark.parametrize("solver", ["auto", "functional_descent", "pegasos", "svmd"])
+def test_kernel_machines(solver):
+    model = SVMClassifier(kernel="rbf", solver=solver, stop=HeldOut(*LATER), random_state=0)
+    model.fit(*PAST)
+    assert last_losses(model)[-1] == pytest.approx(1 - model.score(*LATER))
+    alone = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(*PAST)
+    counts = [m.history_.last("kernel_evaluations") for m in (model, alone)]
+    assert counts[0] == counts[1]  # what measuring takes is not counted
+
+
+def test_regression_with_a_kernel_and_without():
+    target = X[:, 3]
+    for kernel in ("linear", "rbf"):
+        rule = HeldOut(X[HELD], target[HELD])
+        model = SVMRegressor(kernel=kernel, epsilon=0.1, stop=rule, random_state=0)
+        model.fit(X[~HELD], target[~HELD])
+        away = np.abs(model.predict(X[HELD]) - target[HELD])
+        assert last_losses(model)[-1] == pytest.approx(np.maximum(away - 0.1, 0).mean())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_streams_and_columns_that_come_later():
+    """CSR rows of held-out data may be wider or narrower than what was seen."""
+    wide = sp.csr_matrix(np.hstack([LATER[0], np.ones((HELD.sum(), 2))]))
+    narrow = sp.csr_matrix(X[~HELD])
+    model = SVMClassifier(stop=HeldOut(wide, LATER[1]), random_state=0)
+    model.fit_stream((narrow, PAST[1]), passes=2)
+    assert last_losses(model)[-1] == pytest.approx(1 - model.score(wide[:, :4], LATER[1]))
+    assert wide.shape[1] == 6
+    model = SVMClassifier(stop=HeldOut(wide[:, :2], LATER[1]), **CHEAP).fit(narrow, PAST[1])
+    padded = sp.csr_matrix((wide[:, :2]).toarray() @ np.eye(2, 4))
+    assert last_losses(model)[-1] == pytest.approx(1 - model.score(padded, LATER[1]))
+    online = SVMClassifier(stop=HeldOut(*LATER), random_state=0)
+    online.partial_fit(*PAST, classes=[0, 1, 2])
+    assert np.isfinite(last_losses(online)).any()
+
+
+def test_sequences():
+    words = [[["a"], ["b"]], [["b"]], [["a"], ["a"]]] * 5
+    tags = [["A", "B"], ["B"], ["A", "A"]] * 5
+    held = [[["a"], ["b"], ["c"]]], [["A", "A", "A"]]
+    model = SequenceTagger(stop=HeldOut(*held), random_state=0).fit(words, tags)
+    wrong = sum(a != b for a, b in zip(model.predict(held[0])[0], held[1][0], strict=True))
+    assert last_losses(model)[-1] == wrong
+
+
+def test_validation_tells_its_losses():
+    rule = Validation(*LATER, patience=2)
+    model = SVMClassifier(stop=rule, solver="dual_coordinate", **CHEAP).fit(*PAST)
+    losses = last_losses(model)
+    assert losses[-1] == losses.min() == pytest.approx(1 - model.score(*LATER))
+
+
+@pytest.mark.parametrize("solver", ["auto", FunctionalDescent(sample=10), Perceptron(passes=2)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_training_hinge(solver, weighted):
+    """The mean of max_y [loss + score(y)] - score(truth), by the weights; no pass is counted."""
+    weight = np.linspace(0.5, 2.0, PAST[1].size) if weighted else None
+    given = {"C": 0.3, "solver": solver, "fit_intercept": False, **CHEAP}
+    model = SVMClassifier(stop=TrainingHinge(), **given).fit(*PAST, sample_weight=weight)
+    scores = PAST[0] @ model.coef_.T
+    true = scores[np.arange(PAST[1].size), PAST[1]]
+    margins = scores + 1.0 - np.eye(3)[PAST[1]] - true[:, None]
+    expected = np.average(margins.max(axis=1), weights=weight)
+    assert model.history_["train_hinge"][-1] == pytest.approx(expected)
+    alone = SVMClassifier(**given).fit(*PAST, sample_weight=weight)
+    assert model.history_.last("passes") == alone.history_.last("passes")
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="HeldOut"):
+        SVMClassifier(kernel="rbf", stop=TrainingHinge()).fit(*PAST)
+    with pytest.raises(ValueError, match="HeldOut"):
+        SVMClassifier(stop=HeldOut(*LATER) | TrainingHinge()).fit_stream(PAST)
+    gram = PAST[0] @ PAST[0].T
+    with pytest.raises(ValueError, match="precomputed"):
+        SVMClassifier(kernel="precomputed", stop=HeldOut(*LATER)).fit(gram, PAST[1])
+    with pytest.raises(ValueError, match="class that training has not"):
+        SVMClassifier(stop=HeldOut(LATER[0], LATER[1] + 5)).fit(*PAST)
+
+
+def write_rows(path, rows, labels) -> str:
+    lines = (
+        f"{label} " + " ".join(f"{j + 1}:{x:g}" for j, x in enumerate(row))
+        for row, label in zip(rows, labels, strict=True)
+    )
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--passes", "2"), ("--kernel", "rbf"), ("--solver", "functional_descent")]
+)
+def test_command_line(tmp_path, options, capsys):
+    """--learning-curve: a column of the model's history, and a chart of the report."""
+    data = write_rows(tmp_path / "past.svm", *PAST)
+    held = write_rows(tmp_path / "later.svm", *LATER)
+    page, out = tmp_path / "page.html", str(tmp_path / "m")
+    curve = ["--validation", held, "--learning-curve", "--report", str(page), *options]
+    assert main(["train", "classify", data, "-o", out, *curve]) == 0
+    model = load(out)
+    assert last_losses(model)[-1] == pytest.approx(1 - model.score(*LATER), abs=1e-6)
+    assert "Held-out data on the way" in page.read_text()
+    capsys.readouterr()
+    assert main(["train", "classify", data, "-o", out, "--learning-curve"]) == 2
+    assert "--validation" in capsys.readouterr().err
