@@ -49,6 +49,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..budgets import check_buffer
 from ..expansion import Support
 from .damping import PLAIN, Track, check_steps, dampings
 from .kernel_descent import KernelDescent
@@ -103,6 +104,13 @@ class FunctionalDescent:
         and 0.03 on planes, where more rounds of decoding are seldom worth their time.
     inner : "dual_coordinate" or "one_slack"
         How local problems on planes are solved (`local_steps.py`).
+    buffer : int, optional
+        The largest number of support patterns of a kernel machine between two steps; None keeps
+        all.
+    budget : str
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+    megabytes : float
+        Bound of the kernel values between patterns, which most budgets keep.
 
     Examples
     --------
@@ -132,6 +140,9 @@ class FunctionalDescent:
     average: float | None = 3.0
     tolerance: float | None = None
     inner: str = "dual_coordinate"
+    buffer: int | None = None
+    budget: str = "project"
+    megabytes: float = 256.0
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
     uncertified: ClassVar[str | None] = (
@@ -141,6 +152,7 @@ class FunctionalDescent:
 
     def __post_init__(self):
         check_steps(self.schedule, self.radius, self.scale)
+        check_buffer(self.buffer, self.budget, self.megabytes)
         known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS, "working_set": RULES}
         known["inner"] = INNER
         for name, words in known.items():
@@ -212,5 +224,6 @@ class FunctionalDescent:
         return made
 
     def _check_planes(self) -> None:
-        if self.revisit:
-            raise ValueError("revisit is for kernel machines; linear models have no patterns.")
+        for name in ("revisit", "buffer"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is for kernel machines; linear models have no patterns.")

@@ -6,6 +6,8 @@ are solved in `functional_descent_loops.py`.
 symbol      code        meaning
 f_t, mean   A, M        coefficients by slot, track and output
 f_t(x_s)    F           scores of the patterns themselves, where a track revisits
+            H           what patterns inherited, a part of A; with a budget only
+e           errors      of f and of its mean, by track
 W           working     the sample, and the old patterns that a step takes along
 
 A track that **revisits** takes back what the examples of W have in f and makes the proximal step
@@ -25,6 +27,11 @@ gap. Which these are costs no kernel values: F follows each step by those that i
 
 After the first pass its mean begins anew with each half of a pass: of the patterns that f has left
 by then the mean needs none.
+
+A **budget** (`bounded_table.py`) takes patterns out of f and of its mean alike. What others inherit
+is no dual variable of theirs: it is kept apart (H), and no step takes it back. e bounds how far f
+and its mean are from what they would be without removals: each adds |f - f'| to that of f, and
+that of the mean follows as the mean follows f.
 """
 
 from __future__ import annotations
@@ -35,11 +42,11 @@ import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
+from .bounded_table import BoundedTable, make_table
 from .damping import Track, mean_share, radius_at, sample_size, step_within
 from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from .learner import Progressive, named, under
-from .slot_table import SlotTable
 from .working_set import WorkingSet
 
 #: Gap of a local problem, in units of the mean hinge at f = 0.
@@ -78,9 +85,14 @@ class KernelDescent(NoObjective):
         self.tracks = np.arange(len(self.rules))
         self.losses = np.zeros(self.tracks.size)  # of the means, weighted
         self.own = np.zeros(2)  # q, and the mean hinge at f = 0
+        self.errors = np.zeros((2, self.tracks.size))
+        self.removed = np.zeros(1)  # |f - f'| of the last removal
         shape = 0, self.tracks.size, task.n_outputs
-        columns = {name: np.zeros(shape) for name in ("A", "M", "F")}
-        self.table = SlotTable(support, Y=np.zeros(0), omega=np.zeros(0), **columns)
+        self.functions = ("A", "M", "F") if solver.buffer is None else ("A", "M", "F", "H")
+        columns = {name: np.zeros(shape) for name in self.functions}
+        revisits = any(track.revisit for track in self.rules)
+        more = {"Y": np.zeros(0), "omega": np.zeros(0)}
+        self.table = make_table(solver, support, revisits, **more, **columns)
         self.counts = np.zeros(4, np.int64)  # steps, rows seen, visits, steps of earlier passes
         self.last = np.zeros(6)  # of `numbers`
         window = solver.window or (10 * self.k if n is None else n)
@@ -140,20 +152,42 @@ class KernelDescent(NoObjective):
         self.table["Y"][slots], self.table["omega"][slots] = Y[used], omega[used]
         if self.solver.average is not None:
             self._follow(self.solver.average)
+        if isinstance(self.table, BoundedTable):
+            self.table.note(slots, sample.rows[used], sample.K[np.ix_(used, used)])
+            self._shrink(self.table)
         self._give_up()
 
     def _follow(self, eta: float) -> None:
         """The means take in f."""
-        A, M = self.table["A"], self.table["M"]
+        A, M, e = self.table["A"], self.table["M"], self.errors
         for track in range(self.tracks.size):
             age = self.n_steps
             if self._rule(track).revisit and self.counts[BEGUN]:
                 age -= int(self.counts[BEGUN])
                 age -= self.half if age > self.half else 0
             if age == 1:
-                M[:, track] = A[:, track]
+                M[:, track], e[1, track] = A[:, track], e[0, track]
             else:
-                M[:, track] += mean_share(age, eta) * (A[:, track] - M[:, track])
+                share = mean_share(age, eta)
+                M[:, track] += share * (A[:, track] - M[:, track])
+                e[1, track] += share * (e[0, track] - e[1, track])
+
+    def _shrink(self, table: BoundedTable) -> None:
+        """Keep to the budget: patterns leave f and its mean."""
+        names = ("A",) if self.solver.average is None else ("A", "M")
+        shape = len(names), self.tracks.size, self.margins.n_outputs
+        found = table.shrink(np.concatenate([flat(table[name]) for name in names], axis=1))
+        if found is None:
+            return
+        lost = np.sqrt(found.squares.reshape(shape).sum(axis=2))
+        self.errors[: len(names)] += lost
+        self.removed[0] = lost[-1, self.best]
+        after = found.coefficients.reshape(-1, *shape)
+        table["H"][:] += after[:, 0] - table["A"]
+        for place, name in enumerate(names):
+            table[name][:] = after[:, place]
+        if table.values is not None:
+            table["F"][:] = (table.values @ flat(after[:, 0])).reshape(table["F"].shape)
 
     def _give_up(self) -> None:
         """Tracks that have lost end, and at the middle of a pass patterns that nobody has."""
@@ -175,9 +209,8 @@ class KernelDescent(NoObjective):
 
     def _scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f_t and the means of a sample, (n, tracks, outputs)."""
-        A, M = self.table["A"], self._means
-        flat, shape = (len(A), A.shape[1] * A.shape[2]), (len(rows), *A.shape[1:])
-        both = np.concatenate([A.reshape(flat), M.reshape(flat)], axis=1)
+        A, shape = self.table["A"], (len(rows), *self.table["A"].shape[1:])
+        both = np.concatenate([flat(A), flat(self._means)], axis=1)
         found = (rows @ both.astype(rows.dtype)).astype(np.float64)
         one, two = np.split(found, 2, axis=1)
         return one.reshape(shape), two.reshape(shape)
@@ -218,8 +251,9 @@ class KernelDescent(NoObjective):
     def _revisit(self, track: int, sample: Sample, scores: np.ndarray):
         """Changes of the sample's coefficients and its scores after them; old patterns move too."""
         A, F, n = self.table["A"][:, track], self.table["F"][:, track], len(sample.Y)
+        own = A if self.solver.buffer is None else A - self.table["H"][:, track]
         damping = self._damping(track)
-        old = self._overdue(A, F, track, damping, sample)
+        old = self._overdue(own, F, track, damping, sample)
         # 1. kernel values of the working set, among itself and with all slots
         rows = self.support.rows(self.support.patterns[old])
         both = sample.rows[:, old]
@@ -229,7 +263,7 @@ class KernelDescent(NoObjective):
         omega = np.concatenate([sample.omega, self.table["omega"][old]])
         held = np.zeros((n + old.size, A.shape[1]))
         known = np.flatnonzero(sample.slots >= 0)
-        held[known], held[n:] = A[sample.slots[known]], A[old]
+        held[known], held[n:] = own[sample.slots[known]], own[old]
         before = np.concatenate([scores, F[old]])
         rho = self.margins.residuals(before - K @ held, Y)
         # 3. its step
@@ -245,12 +279,12 @@ class KernelDescent(NoObjective):
         self._note(track, sample, hinges, bound, damping, found)
         return change[:n], before[:n] + K[:n] @ change
 
-    def _overdue(self, A, F, track: int, damping: float, sample: Sample) -> np.ndarray:
+    def _overdue(self, own, F, track: int, damping: float, sample: Sample) -> np.ndarray:
         """The old patterns with the largest shares of the duality gap."""
         Y, U = self.table["Y"], self.table["omega"] / (self.k * damping)
-        gaps = self.margins.gaps(self.margins.residuals(F, Y), A, Y, U)
+        gaps = self.margins.gaps(self.margins.residuals(F, Y), own, Y, U)
         gaps[sample.slots[sample.slots >= 0]] = 0.0
-        gaps[~np.any((A != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
+        gaps[~np.any((own != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
         most = int(np.ceil(self._rule(track).revisit * self.k))
         some = np.argpartition(-gaps, most)[:most] if most < gaps.size else np.arange(gaps.size)
         return np.sort(some[gaps[some] > 0.0])
@@ -281,9 +315,10 @@ class KernelDescent(NoObjective):
 
     def _keep(self, tracks: np.ndarray) -> None:
         """Only some tracks, and the patterns that they have."""
-        for name in ("A", "M", "F"):
+        for name in self.functions:
             self.table.columns[name] = self.table.columns[name][:, tracks]
         self.tracks, self.losses = self.tracks[tracks], self.losses[tracks]
+        self.errors = self.errors[:, tracks]
         used = np.any((self.table["A"] != 0.0) | (self.table["M"] != 0.0), axis=(1, 2))
         if not used.all():
             self.table.keep(np.flatnonzero(used))
@@ -291,7 +326,7 @@ class KernelDescent(NoObjective):
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
         self.margins.insert_output(at, cost)
-        self.table.insert(at, ("A", "M", "F"))
+        self.table.insert(at, self.functions)
         labels = self.table["Y"]
         labels[labels >= at] += 1
         self.working.shift_classes(at)
@@ -333,9 +368,18 @@ class KernelDescent(NoObjective):
         return int(self.counts[VISITS])
 
     def numbers(self) -> dict[str, float]:
-        """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound."""
+        """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound.
+
+        With a budget `budget_error` bounds how far what predicts is from what it would be if
+        nothing had left; `last_removal` is what the last step that removed patterns changed.
+        """
         names = ("sample_hinge", "share_with_loss", "square_step", "step_bound", "damping")
-        return dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
+        found = dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
+        if self.solver.buffer is not None:
+            is_mean = self.solver.average is not None
+            found["budget_error"] = float(self.errors[int(is_mean), self.best])
+            found["last_removal"] = float(self.removed[0])
+        return found
 
     # -------------------------------------------------------------- saving
 
@@ -356,7 +400,12 @@ class KernelDescent(NoObjective):
         self.margins.n_outputs = self.task.n_outputs = self.table["A"].shape[2]
 
 
-SAVED = ("tracks", "losses", "own", "counts", "last")
+SAVED = ("tracks", "losses", "own", "counts", "last", "errors", "removed")
+
+
+def flat(columns: np.ndarray) -> np.ndarray:
+    """Coefficients (n, tracks, outputs) as a matrix."""
+    return columns.reshape(len(columns), columns.shape[1] * columns.shape[2])
 
 
 def tracks_of(solver) -> tuple[Track, ...]:
