@@ -145,6 +145,7 @@ class FunctionalDescent:
     megabytes: float = 256.0
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    takes_slack: ClassVar[bool] = True
     uncertified: ClassVar[str | None] = (
         "functional descent has no fixed objective: each step minimises the hinge of its own "
         "sample near the last function"

@@ -202,9 +202,8 @@ class KernelDescent(NoObjective):
     def _take_units(self, sample: Sample) -> None:
         """q and the mean hinge at f = 0, of the first sample."""
         if not self.own[0]:
-            square = float(np.trace(sample.K)) / len(sample.Y)
+            square = float(np.diag(sample.K) @ self.margins.squares(sample.Y)) / len(sample.Y)
             self.own[1] = self.margins.units(sample.Y).mean() or 1.0
-            square *= 1 if self.margins.is_binary else 2
             self.own[0] = square / self.own[1] or 1.0
 
     def _scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -235,9 +234,8 @@ class KernelDescent(NoObjective):
 
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
-            return solve_local(
-                sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
-            )
+            given = sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
+            return solve_local(*given, scale=self._scales(sample.Y))
 
         if self.solver.radius is not None:
             radius = radius_at(self.solver.radius, self.n_steps, self.k, self.n)
@@ -269,7 +267,8 @@ class KernelDescent(NoObjective):
         # 3. its step
         tolerance = (self.solver.tolerance or LOOSE) * float(self.own[1]) / damping
         U = omega / (self.k * damping)
-        found = solve_local(K, self.margins.is_binary, rho, Y, U, tolerance, held)
+        binary, scale = self.margins.is_binary, self._scales(Y)
+        found = solve_local(K, binary, rho, Y, U, tolerance, held, scale)
         change = found.coefficients - held
         A[old] += change[n:]
         single = change.astype(rows.dtype)
@@ -278,6 +277,12 @@ class KernelDescent(NoObjective):
         bound = float(omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
         self._note(track, sample, hinges, bound, damping, found)
         return change[:n], before[:n] + K[:n] @ change
+
+    def _scales(self, Y: np.ndarray) -> np.ndarray | None:
+        """What slack rescaling multiplies delta by, where it is asked for."""
+        if self.margins.is_binary or self.margins.rescaling == "margin":
+            return None
+        return self.margins.scales[Y.astype(np.int64)]
 
     def _overdue(self, own, F, track: int, damping: float, sample: Sample) -> np.ndarray:
         """The old patterns with the largest shares of the duality gap."""

@@ -112,6 +112,7 @@ class Pegasos:
     megabytes: float = 256.0
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    takes_slack: ClassVar[bool] = True
     uncertified: ClassVar[str | None] = (
         "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower "
         "bound to compare its objective with"
@@ -226,8 +227,8 @@ class PegasosLearner(NoObjective):
             loop, targets = binary_steps, np.ascontiguousarray(Y, np.float64)
         else:
             loop, targets = class_steps, np.ascontiguousarray(Y, np.int64)
-        cost = self.margins.cost
-        loop(K, targets, omega, cost, base, self.course, step, weighed, guess, hinges)
+        cost, scales = self.margins.cost, self.margins.scales
+        loop(K, targets, omega, cost, scales, base, self.course, step, weighed, guess, hinges)
         used = np.flatnonzero(np.any(step != 0.0, axis=1))
         slots = self.table.admit(patterns[used], rows[used])
         self.table["G"][slots] += step[used]
@@ -356,11 +357,11 @@ def advance(course):
 
 
 @kernel
-def binary_steps(K, margin, omega, cost, base, course, step, weighed, guess, hinges):
+def binary_steps(K, margin, omega, cost, scales, base, course, step, weighed, guess, hinges):
     """The steps of a block of signed examples.
 
     `base` are the scores of g, which follow; `step` and `weighed` gather what G and R grow by.
-    `cost` is that of `class_steps`.
+    `cost` and `scales` are those of `class_steps`.
     """
     n, numbers = margin.size, course.numbers
     for begin in range(0, n, course.size):
@@ -383,8 +384,8 @@ def binary_steps(K, margin, omega, cost, base, course, step, weighed, guess, hin
 
 
 @kernel
-def class_steps(K, label, omega, cost, base, course, step, weighed, guess, hinges):
-    """The same of class numbers, with the cost in the margin."""
+def class_steps(K, label, omega, cost, scales, base, course, step, weighed, guess, hinges):
+    """The same of class numbers, with a cost; `scales` are what delta is multiplied by."""
     n, numbers, classes = label.size, course.numbers, base.shape[1]
     for begin in range(0, n, course.size):
         end = min(begin + course.size, n)
@@ -393,14 +394,14 @@ def class_steps(K, label, omega, cost, base, course, step, weighed, guess, hinge
             y = label[b]
             best, top, first = y, 0.0, 0
             for c in range(classes):
-                value = cost[y, c] + scale * (base[b, c] - base[b, y])
+                value = cost[y, c] + scales[y, c] * scale * (base[b, c] - base[b, y])
                 if value > top:
                     best, top = c, value
                 if base[b, c] > base[b, first]:
                     first = c
             guess[b], hinges[b] = first, top
             if best != y:
-                size = omega[b] / course.size
+                size = scales[y, best] * omega[b] / course.size
                 step[b, y], step[b, best] = size, -size
                 weighed[b, y], weighed[b, best] = size * numbers[2], -size * numbers[2]
         for b in range(begin, end):
