@@ -1,7 +1,7 @@
 """Functional descent of kernel machines: what goes on between two steps.
 
-The algorithm is in `functional_descent.py`, how long a step is in `damping.py`; the local problems
-are solved in `functional_descent_loops.py`.
+The algorithm is in `functional_descent.py`, how long a step is in `damping.py`, which track goes on
+in `kernel_tracks.py`; the local problems are solved in `functional_descent_loops.py`.
 
 symbol      code        meaning
 f_t, mean   A, M        coefficients by slot, track and output
@@ -43,20 +43,15 @@ import numpy as np
 from ..expansion import Support
 from ..kernels import Patterns
 from .bounded_table import BoundedTable, make_table
-from .damping import Track, mean_share, radius_at, sample_size, step_within
+from .damping import mean_share, radius_at, sample_size, step_within
 from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
+from .kernel_tracks import Tracks
 from .learner import Progressive, named, under
 from .working_set import WorkingSet
 
 #: Gap of a local problem, in units of the mean hinge at f = 0.
 TOLERANCE = 1e-3
-#: The tracks of "auto".
-TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
-#: Revisiting costs kernel values: its losses count as so many times what they are.
-HANDICAP = 1.03
-#: A track whose losses are so many times the least, after so many examples, is given up.
-LOST, JUDGED = 1.3, 4000
 #: Tolerance of revisiting steps where none is given: later ones come back to what is left.
 LOOSE = 1e-2
 STEPS, SEEN, VISITS, BEGUN = range(4)
@@ -81,16 +76,14 @@ class KernelDescent(NoObjective):
         n = task.n_examples
         self.k, self.n = sample_size(solver.sample, n)
         self.half = -(-self.n // (2 * self.k))  # steps of half a pass
-        self.rules = tracks_of(solver)
-        self.tracks = np.arange(len(self.rules))
-        self.losses = np.zeros(self.tracks.size)  # of the means, weighted
+        self.tracks = Tracks(solver)
         self.own = np.zeros(2)  # q, and the mean hinge at f = 0
-        self.errors = np.zeros((2, self.tracks.size))
+        self.errors = np.zeros((2, len(self.tracks)))
         self.removed = np.zeros(1)  # |f - f'| of the last removal
-        shape = 0, self.tracks.size, task.n_outputs
+        shape = 0, len(self.tracks), task.n_outputs
         self.functions = ("A", "M", "F") if solver.buffer is None else ("A", "M", "F", "H")
         columns = {name: np.zeros(shape) for name in self.functions}
-        revisits = any(track.revisit for track in self.rules)
+        revisits = any(rule.revisit for rule in self.tracks.rules)
         more = {"Y": np.zeros(0), "omega": np.zeros(0)}
         self.table = make_table(solver, support, revisits, **more, **columns)
         self.counts = np.zeros(4, np.int64)  # steps, rows seen, visits, steps of earlier passes
@@ -142,8 +135,8 @@ class KernelDescent(NoObjective):
         scores, means = self._scores(sample.rows)
         self._test(means, Y, np.flatnonzero(new))
         steps, after = np.zeros_like(scores), np.zeros_like(scores)
-        for track in range(self.tracks.size):
-            found = self._revisit if self._rule(track).revisit else self._step
+        for track in range(len(self.tracks)):
+            found = self._revisit if self.tracks[track].revisit else self._step
             steps[:, track], after[:, track] = found(track, sample, scores[:, track])
         used = np.flatnonzero(np.any(steps != 0.0, axis=(1, 2)))
         slots = self.table.admit(patterns[used], rows[used])
@@ -160,9 +153,9 @@ class KernelDescent(NoObjective):
     def _follow(self, eta: float) -> None:
         """The means take in f."""
         A, M, e = self.table["A"], self.table["M"], self.errors
-        for track in range(self.tracks.size):
+        for track in range(len(self.tracks)):
             age = self.n_steps
-            if self._rule(track).revisit and self.counts[BEGUN]:
+            if self.tracks[track].revisit and self.counts[BEGUN]:
                 age -= int(self.counts[BEGUN])
                 age -= self.half if age > self.half else 0
             if age == 1:
@@ -175,13 +168,13 @@ class KernelDescent(NoObjective):
     def _shrink(self, table: BoundedTable) -> None:
         """Keep to the budget: patterns leave f and its mean."""
         names = ("A",) if self.solver.average is None else ("A", "M")
-        shape = len(names), self.tracks.size, self.margins.n_outputs
+        shape = len(names), len(self.tracks), self.margins.n_outputs
         found = table.shrink(np.concatenate([flat(table[name]) for name in names], axis=1))
         if found is None:
             return
         lost = np.sqrt(found.squares.reshape(shape).sum(axis=2))
         self.errors[: len(names)] += lost
-        self.removed[0] = lost[-1, self.best]
+        self.removed[0] = lost[-1, self.tracks.best]
         after = found.coefficients.reshape(-1, *shape)
         table["H"][:] += after[:, 0] - table["A"]
         for place, name in enumerate(names):
@@ -191,13 +184,9 @@ class KernelDescent(NoObjective):
 
     def _give_up(self) -> None:
         """Tracks that have lost end, and at the middle of a pass patterns that nobody has."""
-        stay = self._handicapped <= LOST * self._handicapped.min()
-        stay |= self.progressive.numbers[0] < JUDGED
+        stay = self.tracks.staying(self.progressive.numbers[0])
         if not stay.all() or self.n_steps - self.counts[BEGUN] == self.half:
             self._keep(stay)
-
-    def _rule(self, track: int) -> Track:
-        return self.rules[self.tracks[track]]
 
     def _take_units(self, sample: Sample) -> None:
         """q and the mean hinge at f = 0, of the first sample."""
@@ -218,8 +207,8 @@ class KernelDescent(NoObjective):
         """Losses of examples that are new, before they are learnt from."""
         if new.size:
             losses = self.margins.losses(means[new], Y[new]).sum(axis=0)
-            self.progressive.add(new.size, float(losses[self.best]))
-            self.losses += self.n_steps * losses
+            self.progressive.add(new.size, float(losses[self.tracks.best]))
+            self.tracks.add(self.n_steps * losses)
 
     # -------------------------------------------------------------- the step of a track
 
@@ -290,19 +279,19 @@ class KernelDescent(NoObjective):
         gaps = self.margins.gaps(self.margins.residuals(F, Y), own, Y, U)
         gaps[sample.slots[sample.slots >= 0]] = 0.0
         gaps[~np.any((own != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
-        most = int(np.ceil(self._rule(track).revisit * self.k))
+        most = int(np.ceil(self.tracks[track].revisit * self.k))
         some = np.argpartition(-gaps, most)[:most] if most < gaps.size else np.arange(gaps.size)
         return np.sort(some[gaps[some] > 0.0])
 
     def _damping(self, track: int) -> float:
         t, k, n = self.n_steps, self.k, self.n
-        own, number = float(self.own[0]), int(self.tracks[track])
-        return float(self.solver.dampings(t, k, n, own, self.rules)[number])
+        found = self.solver.dampings(t, k, n, float(self.own[0]), self.tracks.rules)
+        return float(found[self.tracks.numbers[track]])
 
     def _note(self, track: int, sample: Sample, hinges, bound, damping, found: Local) -> None:
         """Keep the numbers of a step, if it is one of the best track."""
         self.counts[VISITS] += found.steps + len(hinges)
-        if track == self.best:
+        if track == self.tracks.best:
             self.working.judge(hinges)
             hinge = float(sample.omega @ hinges) / self.k
             self.last[:2] = hinge, np.count_nonzero(hinges) / len(hinges)
@@ -315,15 +304,15 @@ class KernelDescent(NoObjective):
         """The examples that wait are a sample of their own; the best track stays alone."""
         for sample in self.working.rest():
             self._learn(*sample)
-        self._keep(np.arange(self.tracks.size) == self.best)
+        self._keep(np.arange(len(self.tracks)) == self.tracks.best)
         self.counts[BEGUN] = self.counts[STEPS]
 
-    def _keep(self, tracks: np.ndarray) -> None:
+    def _keep(self, which: np.ndarray) -> None:
         """Only some tracks, and the patterns that they have."""
         for name in self.functions:
-            self.table.columns[name] = self.table.columns[name][:, tracks]
-        self.tracks, self.losses = self.tracks[tracks], self.losses[tracks]
-        self.errors = self.errors[:, tracks]
+            self.table.columns[name] = self.table.columns[name][:, which]
+        self.tracks.keep(which)
+        self.errors = self.errors[:, which]
         used = np.any((self.table["A"] != 0.0) | (self.table["M"] != 0.0), axis=(1, 2))
         if not used.all():
             self.table.keep(np.flatnonzero(used))
@@ -340,17 +329,6 @@ class KernelDescent(NoObjective):
     # -------------------------------------------------------------- what is known
 
     @property
-    def best(self) -> int:
-        """The track that predicts."""
-        return int(np.argmin(self._handicapped))
-
-    @property
-    def _handicapped(self) -> np.ndarray:
-        """The losses that tracks are compared by."""
-        revisits = [bool(self._rule(track).revisit) for track in range(self.tracks.size)]
-        return self.losses * np.where(revisits, HANDICAP, 1.0)
-
-    @property
     def _means(self) -> np.ndarray:
         """Coefficients to predict with: of the means, or without them of f."""
         return self.table["A" if self.solver.average is None else "M"]
@@ -358,7 +336,7 @@ class KernelDescent(NoObjective):
     @property
     def coefficients(self) -> np.ndarray:
         """Of the best track's mean, or without one of its f."""
-        return self._means[:, self.best].copy()
+        return self._means[:, self.tracks.best].copy()
 
     @property
     def n_kept(self) -> int:
@@ -382,7 +360,7 @@ class KernelDescent(NoObjective):
         found = dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
         if self.solver.buffer is not None:
             is_mean = self.solver.average is not None
-            found["budget_error"] = float(self.errors[int(is_mean), self.best])
+            found["budget_error"] = float(self.errors[int(is_mean), self.tracks.best])
             found["last_removal"] = float(self.removed[0])
         return found
 
@@ -392,6 +370,7 @@ class KernelDescent(NoObjective):
         """All that changes, by name."""
         found = {name: getattr(self, name) for name in SAVED} | {"cost": self.margins.cost}
         found |= self.table.arrays() | named("working.", self.working.arrays())
+        found |= self.tracks.arrays()
         return found | {"progressive": self.progressive.numbers}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -399,27 +378,16 @@ class KernelDescent(NoObjective):
         for name in SAVED:
             setattr(self, name, np.array(arrays[name]))
         self.table.restore(arrays)
+        self.tracks.restore(arrays)
         self.working.restore(under("working.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.margins.cost = np.array(arrays["cost"])
         self.margins.n_outputs = self.task.n_outputs = self.table["A"].shape[2]
 
 
-SAVED = ("tracks", "losses", "own", "counts", "last", "errors", "removed")
+SAVED = ("own", "counts", "last", "errors", "removed")
 
 
 def flat(columns: np.ndarray) -> np.ndarray:
     """Coefficients (n, tracks, outputs) as a matrix."""
     return columns.reshape(len(columns), columns.shape[1] * columns.shape[2])
-
-
-def tracks_of(solver) -> tuple[Track, ...]:
-    """The descents that a solver makes side by side."""
-    if solver.schedule != "auto" or solver.radius is not None:
-        return (Track(np.nan, np.nan, solver.revisit or 0.0),)
-    tracks = TRACKS
-    if solver.residuals == "clamped":
-        tracks = tuple(track for track in TRACKS if not track.revisit)
-    if solver.revisit is None:
-        return tracks
-    return tuple(track._replace(revisit=solver.revisit) for track in tracks)
