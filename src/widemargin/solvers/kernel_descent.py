@@ -191,7 +191,8 @@ class KernelDescent(NoObjective):
     def _take_units(self, sample: Sample) -> None:
         """q and the mean hinge at f = 0, of the first sample."""
         if not self.own[0]:
-            square = float(np.diag(sample.K) @ self.margins.squares(sample.Y)) / len(sample.Y)
+            square = float(np.trace(sample.K)) / len(sample.Y)
+            square *= float(self.margins.squares(sample.Y).mean())
             self.own[1] = self.margins.units(sample.Y).mean() or 1.0
             self.own[0] = square / self.own[1] or 1.0
 
