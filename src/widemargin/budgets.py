@@ -273,7 +273,8 @@ def check_budget(
         raise ValueError(
             f"budget='merge' needs the RBF kernel, got {support.kernel!r}; use 'project'."
         )
-    needed = (limit + 2) ** 2 * support.dtype.itemsize / 2**20
+    width = support.dtype.itemsize + (8 if name == "project" else 0)  # P too
+    needed = (limit + 2) ** 2 * width / 2**20
     if (keeps_values or name == "merge") and needed > megabytes:
         raise ValueError(
             f"budget={name!r} keeps the kernel values between its {limit} patterns, "
@@ -330,6 +331,44 @@ def ridged_inverse(gram: np.ndarray, own: np.ndarray, ridge: float) -> np.ndarra
     gram = 0.5 * (gram + gram.T)
     gram.flat[:: own.size + 1] = own + ridge
     return np.linalg.inv(gram)
+
+
+def widened_inverse(P: np.ndarray, rows: np.ndarray, among: np.ndarray) -> np.ndarray | None:
+    """P with m patterns more: `rows` (m, n) their kernel values with the others, `among` (m, m)
+    those between themselves, ridge included. None where rounding has spoilt it.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 0.5, 0.1], [0.5, 2.0, 0.3], [0.1, 0.3, 2.0]])
+    >>> found = widened_inverse(np.linalg.inv(K[:1, :1]), K[1:, :1], K[1:, 1:])
+    >>> np.allclose(found, np.linalg.inv(K))
+    True
+    """
+    rows = np.asarray(rows, np.float64)
+    B = rows @ P
+    rest = among - B @ rows.T
+    try:
+        half = np.linalg.inv(np.linalg.cholesky(0.5 * (rest + rest.T)))
+    except np.linalg.LinAlgError:
+        return None
+    C, own = half @ B, half.T @ half
+    cross = -own @ B
+    return np.block([[P + C.T @ C, cross.T], [cross, own]])
+
+
+def narrowed_inverse(P: np.ndarray, stay: np.ndarray) -> np.ndarray:
+    """P of some of its patterns.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 0.5, 0.1], [0.5, 2.0, 0.3], [0.1, 0.3, 2.0]])
+    >>> found = narrowed_inverse(np.linalg.inv(K), np.array([0, 2]))
+    >>> np.allclose(found, np.linalg.inv(K[::2, ::2]))
+    True
+    """
+    gone = np.setdiff1d(np.arange(len(P)), stay)
+    cross = P[np.ix_(gone, stay)]
+    return P[np.ix_(stay, stay)] - cross.T @ np.linalg.solve(P[np.ix_(gone, gone)], cross)
 
 
 def choose_signature(slots, store, kept, block):

@@ -11,8 +11,10 @@ sees them as one function with many outputs,
 
 Patterns enter a sample at a time, and leave when its step is made: between two steps there are
 never more than `limit`. Those that contribute nothing go first. The rest is one compiled loop of
-the budget's choices. What it needs is made anew each time from the kernel values between patterns,
-which are kept where a budget or the owner asks for them; new patterns bring theirs along.
+the budget's choices.
+
+Kernel values between patterns are kept where a budget or the owner asks for them; new patterns
+bring theirs along. P of "project" (`slots.py`) follows: those of a sample enter it together.
 """
 
 from __future__ import annotations
@@ -23,7 +25,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import typeof, types
 
-from ..budgets import BUDGETS, check_budget, choose_signature, ridged_inverse, store_events
+from ..budgets import (
+    BUDGETS,
+    REFRESH,
+    check_budget,
+    choose_signature,
+    narrowed_inverse,
+    ridged_inverse,
+    store_events,
+    widened_inverse,
+)
 from ..compile import pointer
 from ..expansion import Block, Support, resized
 from ..gram import Kept
@@ -83,6 +94,8 @@ class BoundedTable(SlotTable):
         check_budget(budget, limit, support, megabytes, keeps_values)
         self.limit, self.budget = int(limit), budget
         self.values = np.zeros((0, 0), support.dtype) if keeps_values else None
+        self.P = np.zeros((0, 0))  # of the first patterns; the others have come since
+        self.books = np.zeros(2)  # the ridge of P, removals since it was computed
 
     def note(self, slots: np.ndarray, values: np.ndarray, among: np.ndarray) -> None:
         """Kernel values of examples just admitted: with the slots before, among themselves."""
@@ -105,10 +118,12 @@ class BoundedTable(SlotTable):
         if len(C) <= self.limit:
             return Shrunk(C, np.zeros(C.shape[1]))
         before = self.support.part(np.arange(len(C))).patterns
-        slots, store = self._slots(C), self._store(len(C))
+        slots = self._slots(C)
+        store = self._store(slots)
         self._choose(slots, store)
         made = list(dict.fromkeys(store_events(self.support, store, before)))
-        return self._compacted(C, slots, before, [z for z in made if slots.born[z] >= 0])
+        made = [z for z in made if slots.born[z] >= 0]
+        return self._compacted(C, slots, store, before, made)
 
     # -------------------------------------------------------------- the pieces of a removal
 
@@ -123,25 +138,38 @@ class BoundedTable(SlotTable):
         slots.counts[:] = n
         return slots
 
-    def _store(self, n: int) -> Store:
-        store = make_store(self.limit, n + 1, self.budget == "project", n - self.limit)
-        if self.budget == "project":
-            own = self.support.kernel.diagonal(self.support.patterns)
-            store.ridge[0] = RIDGE * max(float(own.mean()), 1e-300)
-            assert self.values is not None
-            store.inverse[:n, :n] = ridged_inverse(self.values, own, store.ridge[0])
+    def _store(self, slots: Slots) -> Store:
+        n, projects = int(slots.counts[0]), self.budget == "project"
+        store = make_store(self.limit, n + 1, projects, n - self.limit)
+        if projects:
+            self._complete(slots.own[:n])
+            store.ridge[0] = self.books[0]
+            store.inverse[:n, :n] = self.P
         return store
+
+    def _complete(self, own: np.ndarray) -> None:
+        """P of all patterns."""
+        values, first = self.values, len(self.P)
+        assert values is not None
+        if not self.books[0]:
+            self.books[0] = RIDGE * max(float(own.mean()), 1e-300)
+        found = None
+        if first and self.books[1] < REFRESH * self.limit:
+            among = np.array(values[first:, first:], np.float64)
+            among.flat[:: len(among) + 1] = own[first:] + self.books[0]
+            found = widened_inverse(self.P, values[first:, :first], among)
+        if found is None:
+            found, self.books[1] = ridged_inverse(values, own, self.books[0]), 0.0
+        self.P = found
 
     def _kept(self, capacity: int) -> Kept:
         """Rows of kernel values for "merge"; the other budgets read none."""
         n = capacity if self.budget == "merge" else 0
-        number, nothing = np.arange(n, dtype=np.int64), np.zeros(n, np.int64)
+        values, row_of = np.zeros((n, n), self.support.dtype), np.arange(n, dtype=np.int64)
         if n:
-            number[-1] = -1
-        values = np.zeros((n, n), self.support.dtype)
-        if n:
-            values[:-1, :-1] = self.values
-        return Kept(values, number, number.copy(), nothing, np.zeros(1, np.int64))
+            values[:-1, :-1], row_of[-1] = self.values, -1
+        used, clock = np.zeros(n, np.int64), np.zeros(1, np.int64)
+        return Kept(values, row_of, row_of.copy(), used, clock)
 
     def _choose(self, slots: Slots, store: Store) -> None:
         """The budget's choices, one after another."""
@@ -152,7 +180,7 @@ class BoundedTable(SlotTable):
         choose = pointer(BUDGETS[self.budget], choose_signature(*kinds))
         compiled_removals(kinds)(*given, choose)
 
-    def _compacted(self, C: np.ndarray, slots: Slots, before, made: list[int]) -> Shrunk:
+    def _compacted(self, C, slots: Slots, store: Store, before, made: list[int]) -> Shrunk:
         """Only what stays: the old patterns first, then those that were made of two."""
         n, K = C.shape
         after = slots.W.reshape(n + 1, -1)[:, :K]
@@ -174,6 +202,9 @@ class BoundedTable(SlotTable):
             self.columns[name] = resized(column, max(n + 1, len(column)))
             self.columns[name][made] = -1 if name == "example" else 0
         super().keep(np.concatenate([left, np.array(made, np.int64)]))
+        if self.budget == "project":
+            self.P = store.inverse[np.ix_(left, left)]
+            self.books[1] += n - left.size
         if self.values is not None:
             stay = np.concatenate([left, n + np.arange(len(made))])
             self.values = np.ascontiguousarray(values[np.ix_(stay, stay)])
@@ -192,21 +223,24 @@ class BoundedTable(SlotTable):
     def keep(self, slots: np.ndarray) -> None:
         """Only these slots stay, as 0, 1, 2, ..."""
         super().keep(slots)
+        if len(self.P):
+            self.P = narrowed_inverse(self.P, slots[slots < len(self.P)])
         if self.values is not None:
             self.values = np.ascontiguousarray(self.values[np.ix_(slots, slots)])
 
     @property
     def n_bytes(self) -> int:
-        return super().n_bytes + (0 if self.values is None else self.values.nbytes)
+        return super().n_bytes + self.P.nbytes + (0 if self.values is None else self.values.nbytes)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name; values computed anew could differ in their last bit."""
-        found = super().arrays()
+        found = super().arrays() | {"P": self.P, "books": self.books}
         return found if self.values is None else found | {"values": self.values}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The table that `arrays` was taken of."""
         super().restore(arrays)
+        self.P, self.books = np.array(arrays["P"]), np.array(arrays["books"])
         if self.values is not None:
             self.values = np.array(arrays["values"])
 
