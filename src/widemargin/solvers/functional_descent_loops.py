@@ -126,7 +126,7 @@ def solve_scaled(K, label, rho, scale, U, tolerance: float, most: int, start):
         a = np.maximum(-start, 0.0) / np.where(scale > 0.0, scale, np.inf)
         held = a.sum(axis=1)
         a *= np.minimum(1.0, U / np.where(held > 0.0, held, 1.0))[:, None]
-    a[everyone, label] = U - a.sum(axis=1)
+    a[everyone, label] = np.maximum(U - a.sum(axis=1), 0.0)
     b = coefficients_of(a, scale, label)
     v = np.ascontiguousarray(K @ b, np.float64)
     gap, steps = solve_pairs(K, label, rho, scale, U, a, v, tolerance, most)
