@@ -13,8 +13,8 @@ from widemargin.expansion import Machine, Support
 from widemargin.kernels import RBF, Linear, Precomputed
 from widemargin.solvers import FunctionalDescent
 from widemargin.solvers import functional_descent_loops as loops
-from widemargin.solvers.kernel_descent import HANDICAP, TRACKS
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
+from widemargin.solvers.kernel_tracks import HANDICAP, TRACKS
 from widemargin.solvers.working_set import WorkingSet
 
 EXACT = {"tolerance": 1e-11, "average": None, "schedule": "constant"}
@@ -252,7 +252,7 @@ def test_two_classes_are_the_structural_case(schedule):
     for _ in range(2):
         one.absorb(part_of(X, y), 0)
         two.absorb(part_of(X, (y > 0).astype(int)), 0)
-    assert two.best == one.best
+    assert two.tracks.best == one.tracks.best
     K = RBF(0.4).block(*[support.patterns_of(X)] * 2)
     scores = K @ by_row(two, 80)
     np.testing.assert_allclose(scores[:, 1], -scores[:, 0], atol=1e-9)
@@ -349,16 +349,16 @@ def test_tracks_descend_as_if_alone(classes, kernel):
         for track, one in enumerate(alone):
             found = by_row(learner, 160, learner.table["M"][:, track])
             np.testing.assert_allclose(K @ found, K @ by_row(one, 160), atol=2e-3)
-    np.testing.assert_allclose(learner.losses, losses, atol=1.5 * t)
-    best, before = learner.best, by_row(learner, 160)
+    np.testing.assert_allclose(learner.tracks.losses, losses, atol=1.5 * t)
+    best, before = learner.tracks.best, by_row(learner, 160)
     assert best == np.argmin(
         [
             loss * (HANDICAP if one.revisit else 1.0)
-            for loss, one in zip(learner.losses, TRACKS, strict=True)
+            for loss, one in zip(learner.tracks.losses, TRACKS, strict=True)
         ]
     )
     learner.end_pass()
-    assert learner.tracks.tolist() == [best]
+    assert learner.tracks.numbers.tolist() == [best]
     np.testing.assert_array_equal(by_row(learner, 160), before)
     assert learner.n_kept == np.count_nonzero(learner.coefficients.any(axis=1)) < 160
     learner.absorb(part_of(X, Y), 0)
@@ -459,7 +459,7 @@ def test_noise_decides_on_the_track():
         learner = make(FunctionalDescent(), X, kernel=RBF(2.0), n=3000, dtype=np.float32)
         learner.absorb(part_of(X, y), 0)
         learner.end_pass()
-        tracks.append(int(learner.tracks[0]))
+        tracks.append(int(learner.tracks.numbers[0]))
     assert tracks[0] < tracks[1]
 
 

@@ -116,6 +116,16 @@ def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("solver", ["functional_descent", "svmd"])
+def test_a_budget_from_the_command_line(files, tmp_path, solver):
+    model = tmp_path / "m"
+    kernel = ("--kernel", "rbf", "--gamma", 1, "--solver", solver)
+    limit = ("--buffer", 20, "--budget", "merge")
+    assert run("train", "classify", files / "train.svm", "-o", model, *kernel, *limit) == 0
+    found = load(model)
+    assert found.n_support_ <= 20 and found.solver.budget == "merge"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -128,6 +138,10 @@ def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
         (("novelty", "--solver", "lasvm"), "not for novelty"),
         (("classify", "--output-kernel", "tree.json"), "add --kernel"),
         (("regress", "--solver", "lasvm"), "'svmd' or 'norma'"),
+        (("classify", "--kernel", "rbf", "--buffer", "9"), "--buffer is for kernel machines"),
+        (("classify", "--solver", "pegasos", "--buffer", "9"), "--buffer is for kernel machines"),
+        (("classify", "--kernel", "rbf", "--budget", "merge"), "add --buffer"),
+        (("classify", "--solver", "svmd", "--buffer", "0"), "out of range"),
     ],
 )
 def test_options_that_do_not_go_together(files, tmp_path, capsys, options, message):

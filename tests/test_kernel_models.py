@@ -322,7 +322,7 @@ def test_grid_search_over_kernels_and_solvers():
         (SVMClassifier(kernel="poly", gamma=1e9, degree=30), r"coef0\)\^30 is too large"),
         (SVMClassifier(kernel="rbf", prior=(0, 1)), "prior is for linear models"),
         (SVMClassifier(kernel="rbf", nonnegative=True), "nonnegative is for linear models"),
-        (SVMClassifier(kernel="rbf", rescaling="slack"), "rescaling is for linear models"),
+        (SVMClassifier(kernel="rbf", rescaling="slacks"), "'margin' or 'slack' is needed"),
         (SVMClassifier(kernel="rbf", warm_start=True), "warm_start is for linear models"),
         (SVMClassifier(kernel="rbf", output_kernel="tree"), "'identity', a Taxonomy or a matrix"),
         (SVMClassifier(kernel="rbf", solver="larank", fit_intercept=True), "has no bias"),

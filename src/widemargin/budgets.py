@@ -34,6 +34,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from .compile import kernel
 from .expansion import Support
@@ -251,23 +252,34 @@ BUDGETS: dict[str, Any] = {
 # ------------------------------------------------------------ patterns
 
 
-def check_budget(name: str, limit: int | None, support: Support, megabytes: float) -> None:
+def check_buffer(buffer: Any, budget: str, megabytes: Any) -> None:
+    """Refuse parameters of a solver without meaning."""
+    is_whole = isinstance(buffer, int | np.integer) and not isinstance(buffer, bool)
+    if buffer is not None and not (is_whole and buffer >= 1):
+        raise ValueError(f"buffer is {buffer!r}; a whole number above 0 is needed.")
+    if budget not in BUDGETS:
+        raise ValueError(f"budget is {budget!r}; known are {', '.join(map(repr, BUDGETS))}.")
+    if not isinstance(megabytes, int | float | np.number) or not 0.0 < megabytes < np.inf:
+        raise ValueError(f"megabytes is {megabytes!r}; a positive number is needed.")
+
+
+def check_budget(
+    name: str, limit: int | None, support: Support, megabytes: float, keeps_values: bool = False
+) -> None:
     """Refuse a budget that cannot be kept."""
-    if name not in BUDGETS:
-        raise ValueError(f"budget is {name!r}; known are {', '.join(map(repr, BUDGETS))}.")
     if limit is None:
         return
-    if name == "merge":
-        if not isinstance(support.kernel, RBF):
-            raise ValueError(
-                f"budget='merge' needs the RBF kernel, got {support.kernel!r}; use 'project'."
-            )
-        needed = (limit + 2) ** 2 * support.dtype.itemsize / 2**20
-        if needed > megabytes:
-            raise ValueError(
-                f"budget='merge' keeps the kernel values between its {limit} patterns, "
-                f"{needed:.0f} MB; megabytes is {megabytes:g}. Raise it or lower buffer."
-            )
+    if name == "merge" and not isinstance(support.kernel, RBF):
+        raise ValueError(
+            f"budget='merge' needs the RBF kernel, got {support.kernel!r}; use 'project'."
+        )
+    width = support.dtype.itemsize + (8 if name == "project" else 0)  # P too
+    needed = (limit + 2) ** 2 * width / 2**20
+    if (keeps_values or name == "merge") and needed > megabytes:
+        raise ValueError(
+            f"budget={name!r} keeps the kernel values between its {limit} patterns, "
+            f"{needed:.0f} MB; megabytes is {megabytes:g}. Raise it or lower buffer."
+        )
 
 
 def store_events(support: Support, store: Store, patterns: Patterns) -> list[int]:
@@ -307,12 +319,61 @@ def renew(slots: Slots, store: Store, support: Support) -> None:
         return
     used = np.flatnonzero(slots.born >= 0)
     patterns = support.patterns[used]
-    gram = np.asarray(support.among(patterns), np.float64)
-    gram = 0.5 * (gram + gram.T)
-    gram.flat[:: used.size + 1] = slots.own[used] + store.ridge[0]
+    inverse = ridged_inverse(support.among(patterns), slots.own[used], store.ridge[0])
     store.inverse[:] = 0.0
-    store.inverse[np.ix_(used, used)] = np.linalg.inv(gram)
+    store.inverse[np.ix_(used, used)] = inverse
     store.n_events[1] = 0
+
+
+def ridged_inverse(gram: np.ndarray, own: np.ndarray, ridge: float) -> np.ndarray:
+    """P of kernel values between patterns, and with themselves."""
+    gram = np.asarray(gram, np.float64)
+    gram = 0.5 * (gram + gram.T)
+    gram.flat[:: own.size + 1] = own + ridge
+    return np.linalg.inv(gram)
+
+
+def widened_inverse(P: np.ndarray, rows: np.ndarray, among: np.ndarray) -> np.ndarray | None:
+    """P with m patterns more: `rows` (m, n) their kernel values with the others, `among` (m, m)
+    those between themselves, ridge included. None where rounding has spoilt it.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 0.5, 0.1], [0.5, 2.0, 0.3], [0.1, 0.3, 2.0]])
+    >>> found = widened_inverse(np.linalg.inv(K[:1, :1]), K[1:, :1], K[1:, 1:])
+    >>> np.allclose(found, np.linalg.inv(K))
+    True
+    """
+    rows = np.asarray(rows, np.float64)
+    B = rows @ P
+    rest = among - B @ rows.T
+    try:
+        half = np.linalg.inv(np.linalg.cholesky(0.5 * (rest + rest.T)))
+    except np.linalg.LinAlgError:
+        return None
+    C, own = half @ B, half.T @ half
+    cross = -own @ B
+    return np.block([[P + C.T @ C, cross.T], [cross, own]])
+
+
+def narrowed_inverse(P: np.ndarray, stay: np.ndarray) -> np.ndarray:
+    """P of some of its patterns.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 0.5, 0.1], [0.5, 2.0, 0.3], [0.1, 0.3, 2.0]])
+    >>> found = narrowed_inverse(np.linalg.inv(K), np.array([0, 2]))
+    >>> np.allclose(found, np.linalg.inv(K[::2, ::2]))
+    True
+    """
+    gone = np.setdiff1d(np.arange(len(P)), stay)
+    cross = P[np.ix_(gone, stay)]
+    return P[np.ix_(stay, stay)] - cross.T @ np.linalg.solve(P[np.ix_(gone, gone)], cross)
+
+
+def choose_signature(slots, store, kept, block):
+    """choose(slots, store, kept, block, b) -> the pattern to leave, or -1 - a row wanted."""
+    return types.int64(slots, store, kept, block, types.int64)
 
 
 def settle_merged(gram: Gram, slots: Slots, made: list[int]) -> None:

@@ -91,7 +91,8 @@ class KernelRun(StreamRun):
         learner = self.learner
         machine = Machine(learner.support, learner.coefficients, learner.offsets)
         count = learner.support.n_evaluations
-        total, found = kernel_hinges(stream, self.encode, machine, learner.margin_cost, look_up)
+        asked = learner.margin_cost, learner.task.rescaling
+        total, found = kernel_hinges(stream, self.encode, machine, *asked, look_up)
         learner.support.n_evaluations = count  # those of training are counted, not of checking
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
@@ -99,12 +100,15 @@ class KernelRun(StreamRun):
         return self.certificate
 
 
-def kernel_hinges(stream: Stream, encode, machine: Machine, cost, look_up=lambda: None):
+def kernel_hinges(
+    stream: Stream, encode, machine: Machine, cost, rescaling: str, look_up=lambda: None
+):
     """(sum of C_i hinge_i, fingerprint) of all examples of a stream."""
     total, found = 0.0, Fingerprint()
     for chunk in stream.chunks():
         look_up()
         part = encode(chunk)
         add_part(found, part)
-        total += float(np.dot(part.weights, hinges(machine.scores(part.X), part.Y, cost)))
+        lost = hinges(machine.scores(part.X), part.Y, cost, rescaling)
+        total += float(np.dot(part.weights, lost))
     return total, found

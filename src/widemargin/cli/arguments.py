@@ -29,6 +29,7 @@ SOLVERS = (
     "perceptron",
     "meta_descent",
 )
+BUDGETS = ("oldest", "smallest", "project", "merge")
 KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")
 DATA = "files, a folder of files, or - for standard input"
@@ -190,6 +191,10 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--coef0", type=float, metavar="X", help="of poly (default 0)")
     pairs = "kernel between classes: a JSON map of child to parent, or a JSON or CSV matrix"
     group.add_argument("--output-kernel", metavar="FILE", help=pairs)
+    many = "the largest number of support patterns (default: no limit)"
+    group.add_argument("--buffer", type=number(int, 1), metavar="N", help=many)
+    which = "which pattern leaves a full buffer (default: as the solver has it)"
+    group.add_argument("--budget", choices=BUDGETS, help=which)
     share = "share of the examples that may count as novel (default 0.1)"
     group.add_argument("--nu", type=number(float, 0, True, 1), metavar="S", help=share)
 

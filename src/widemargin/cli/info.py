@@ -25,7 +25,7 @@ from .words import (
 )
 
 KERNEL_ONLY = ("kernel", "gamma", "degree", "coef0", "output_kernel", "precision")
-LINEAR_ONLY = ("intercept_scaling", "rescaling", "tol", "max_passes")
+LINEAR_ONLY = ("intercept_scaling", "tol", "max_passes")
 
 
 def info(args: Any) -> int:

@@ -21,6 +21,8 @@ STREAMING = ("streaming_dual", "out_of_core")
 #: Solvers of kernel machines only, and of these and linear models.
 KERNEL_ONLY = ("lasvm", "larank", "sonline", "svmd", "norma")
 ONLINE = ("functional_descent", "pegasos")
+#: Those that take --buffer.
+BUFFERED = ("svmd", "norma", *ONLINE)
 KERNEL_SOLVERS = (*KERNEL_ONLY, *ONLINE, "one_slack", "sampled_cuts")
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
@@ -38,6 +40,8 @@ TASKS_OF = {
     "degree": ("classify", "regress", "novelty"),
     "coef0": ("classify", "regress", "novelty"),
     "output_kernel": ("classify",),
+    "buffer": ("classify", "regress", "novelty"),
+    "budget": ("classify", "regress", "novelty"),
     "nu": ("novelty",),
     "intercept_scaling": ("classify", "regress"),
     "template": ("tag",),
@@ -134,6 +138,11 @@ def check_kernel(args: Any) -> None:
             raise UsageError(f"--{name} is for --kernel {' and '.join(kernels)}.")
     if args.output_kernel is not None and not is_kernel_machine(args):
         raise UsageError("--output-kernel is for kernel machines: add --kernel.")
+    if args.budget is not None and args.buffer is None:
+        raise UsageError("--budget says which pattern leaves a full buffer: add --buffer.")
+    if args.buffer is not None and not (is_kernel_machine(args) and args.solver in BUFFERED):
+        known = ", ".join(BUFFERED)
+        raise UsageError(f"--buffer is for kernel machines: --kernel, and --solver {known}.")
     if is_kernel_machine(args) and args.intercept_scaling != 1.0:
         raise UsageError("--intercept-scaling is for linear models.")
 
@@ -141,6 +150,12 @@ def check_kernel(args: Any) -> None:
 def kernel_options(args: Any) -> dict[str, Any]:
     """Parameters of a kernel machine that are given."""
     names = ("kernel", "gamma", "degree", "coef0")
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
+def buffer_options(args: Any) -> dict[str, Any]:
+    """Parameters of a solver with a budget that are given."""
+    names = ("buffer", "budget")
     return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 

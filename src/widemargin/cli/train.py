@@ -28,6 +28,7 @@ from .live import Watcher
 from .options import (
     ONLINE,
     STREAMING,
+    buffer_options,
     check_paths,
     feature_names,
     is_kernel_machine,
@@ -260,7 +261,7 @@ def fit_kernel(
 ) -> None:
     """Learn a kernel machine: from rows in random order, or from the stream as it comes."""
     if plan.solver != "auto":
-        model.solver = NAMES[plan.solver]()
+        model.solver = NAMES[plan.solver](**buffer_options(args))
     source: Any = stream
     epochs = 1
     if stream.repeatable and stream.memory <= args.memory:

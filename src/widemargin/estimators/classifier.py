@@ -17,7 +17,7 @@ from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
 from ..solvers import LaRank, LaSVM, SOnline
-from ..solvers.kernel_learner import KernelTask
+from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream
 from .fitting import (
     SolverParameters,
@@ -63,7 +63,8 @@ class SVMClassifier(
     precision : "float32" or "float64"
         Of kernel values.
     rescaling : "margin" or "slack"
-        Whether the loss scales the margin or the slack.
+        Whether the loss scales the margin or the slack. Of kernel machines with more than two
+        classes "slack" is for "functional_descent", "pegasos", "one_slack" and "sampled_cuts".
     tol : float
         Relative duality gap at which to stop.
     fit_intercept : bool or "auto"
@@ -246,7 +247,20 @@ class SVMClassifier(
             )
         if kind == "binary" and kappa is not None:
             raise ValueError(f"{type(solver).__name__} has no output kernel; use 'larank'.")
-        return KernelTask(kind, 1 if kind == "binary" else K, self.loss_matrix_, kappa)
+        if kind == "classes":
+            self._check_rescaling(solver)
+        outputs = 1 if kind == "binary" else K
+        return KernelTask(kind, outputs, self.loss_matrix_, kappa, rescaling=self.rescaling)
+
+    def _check_rescaling(self, solver) -> None:
+        """Slack rescaling changes the dual of several classes; where all losses are 1, nothing."""
+        is_plain = isinstance(self.loss, str) and self.loss == "zero_one"
+        if self.rescaling == "slack" and not (is_plain or isinstance(solver, TakesSlack)):
+            raise ValueError(
+                f"{type(solver).__name__} has the loss of several classes in the margin: its steps "
+                "are those of margin rescaling. With a kernel, rescaling='slack' is for "
+                "'functional_descent', 'pegasos', 'one_slack' and 'sampled_cuts'."
+            )
 
     def _kind(self, solver) -> str:
         is_pair = len(self.classes_) == 2 and not (self._may_grow and "classes" in solver.kinds)
@@ -264,7 +278,11 @@ class SVMClassifier(
         if self._kind(self._streaming_solver()) == "classes":
             return label.astype(np.int64), weights
         cost = self.loss_matrix_
-        return np.where(label == 1, cost[1, 0], -cost[0, 1]), weights
+        signed = np.where(label == 1, cost[1, 0], -cost[0, 1])
+        if self.rescaling == "margin":
+            return signed, weights
+        sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
+        return np.sign(signed), sizes if weights is None else weights * sizes
 
     def _admit_classes(self, chunk) -> None:
         """Classes that appear late get their place among the others."""

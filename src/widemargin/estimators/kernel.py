@@ -37,7 +37,6 @@ LOOKED_AT = 1000
 LINEAR_ONLY = {
     "prior": None,
     "nonnegative": False,
-    "rescaling": "margin",
     "warm_start": False,
 }
 
@@ -171,6 +170,9 @@ class KernelModel(Streaming):
             raise ValueError("stop is for linear models; a kernel machine takes HeldOut alone.")
         if self._watches() and isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise ValueError("HeldOut needs inputs; a precomputed kernel has none.")
+        rescaling = getattr(self, "rescaling", "margin")
+        if rescaling not in ("margin", "slack"):
+            raise ValueError(f"rescaling is {rescaling!r}; 'margin' or 'slack' is needed.")
         if self.precision not in ("float32", "float64"):
             raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
         if not (isinstance(self.fit_intercept, bool) or self.fit_intercept == "auto"):
@@ -274,7 +276,8 @@ class KernelModel(Streaming):
             name = type(self.solver_).__name__
             raise ValueError(f"{name} has no certificate: {self.solver_.uncertified}.")
         machine, cost = self._current_machine(), getattr(self, "margin_cost_", None)
-        total, found = kernel_hinges(stream, self._oracle_of, machine, cost)
+        rescaling = getattr(self, "rescaling", "margin")
+        total, found = kernel_hinges(stream, self._oracle_of, machine, cost, rescaling)
         check_same(fingerprint, found, stream.name)
         assert self.square_norm_ is not None and self.dual_objective_ is not None
         self.uncertified_ = None

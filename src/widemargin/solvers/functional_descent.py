@@ -51,6 +51,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..budgets import check_buffer
 from ..expansion import Support
 from .damping import PLAIN, Track, check_steps, dampings
 from .kernel_descent import KernelDescent
@@ -108,6 +109,13 @@ class FunctionalDescent:
         and 0.03 on planes, where more rounds of decoding are seldom worth their time.
     inner : "dual_coordinate" or "one_slack"
         How local problems on planes are solved (`local_steps.py`).
+    buffer : int, optional
+        The largest number of support patterns of a kernel machine between two steps; None keeps
+        all.
+    budget : str
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+    megabytes : float
+        Bound of the kernel values between patterns, which most budgets keep.
 
     Examples
     --------
@@ -137,8 +145,12 @@ class FunctionalDescent:
     average: float | None = 3.0
     tolerance: float | None = None
     inner: str = "dual_coordinate"
+    buffer: int | None = None
+    budget: str = "project"
+    megabytes: float = 256.0
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    takes_slack: ClassVar[bool] = True
     uncertified: ClassVar[str | None] = (
         "functional descent has no fixed objective: each step minimises the hinge of its own "
         "sample near the last function"
@@ -146,6 +158,7 @@ class FunctionalDescent:
 
     def __post_init__(self):
         check_steps(self.schedule, self.radius, self.scale)
+        check_buffer(self.buffer, self.budget, self.megabytes)
         known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS, "working_set": RULES}
         known["inner"] = INNER
         for name, words in known.items():
@@ -231,3 +244,5 @@ class FunctionalDescent:
                 "revisit on planes is for a constant damping and dual coordinates: use "
                 "schedule='auto' or 'constant', and inner='dual_coordinate'."
             )
+        if self.buffer:
+            raise ValueError("buffer is for kernel machines; linear models have no patterns.")

@@ -26,6 +26,16 @@ Several classes:
     gap = sum_i U_i max_c h_ic - sum_c a_ic h_ic      no term is below 0
 
 An example's block makes its best step at once (a threshold, `classes.py`), in turns.
+
+Slack rescaling: delta is multiplied by scale_ic, 0 at the truth, and
+
+    u_c = sum_i -a_ic scale_ic k(x_i, .)  for c other than y_i;  of y_i what makes the sum 0
+    h_ic = rho_ic + scale_ic (v_ic - v_i,y_i)
+
+The block is no projection any more. It is solved by pairs: some of a moves from the class of least
+h to that of the largest, whose curvature is
+
+    K_ii (scale_up^2 + scale_down^2 + (scale_up - scale_down)^2)
 """
 
 from __future__ import annotations
@@ -41,6 +51,8 @@ from .class_steps import threshold
 
 #: Steps of one local problem at most, for each example.
 MOST_STEPS = 1000
+#: Pairs of one visit of a block at most, for each class.
+MOST_PAIRS = 20
 
 
 class Local(NamedTuple):
@@ -52,7 +64,7 @@ class Local(NamedTuple):
     steps: int
 
 
-def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None) -> Local:
+def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale=None) -> Local:
     """u of one sample.
 
     Parameters
@@ -67,6 +79,8 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None) -> 
         Gap to be reached, of the problem divided by the damping.
     start : array (n, outputs), optional
         Coefficients to begin with; what exceeds U is cut.
+    scale : array (n, outputs), optional
+        What delta is multiplied by, of several classes under slack rescaling.
     """
     n, most = len(U), MOST_STEPS * len(U)
     if is_binary:
@@ -76,6 +90,10 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None) -> 
             v = np.ascontiguousarray(K @ (sign * beta), np.float64)
         gap, steps = solve_boxes(K, sign, rho[:, 0].copy(), U, beta, v, tolerance, most)
         b, v = (sign * beta)[:, None], v[:, None]
+    elif scale is not None:
+        label = Y.astype(np.int64)
+        b, gap, steps = solve_scaled(K, label, rho, np.asarray(scale), U, tolerance, most, start)
+        v = np.ascontiguousarray(K @ b, np.float64)
     else:
         label, everyone = Y.astype(np.int64), np.arange(n)
         b, v = np.zeros_like(rho), np.zeros_like(rho)
@@ -99,6 +117,28 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None) -> 
             stacklevel=2,
         )
     return Local(b, float(np.vdot(b, v)), float(gap), int(steps))
+
+
+def solve_scaled(K, label, rho, scale, U, tolerance: float, most: int, start):
+    """(coefficients, gap, steps) under slack rescaling."""
+    everyone, a = np.arange(len(U)), np.zeros_like(rho)
+    if start is not None:
+        a = np.maximum(-start, 0.0) / np.where(scale > 0.0, scale, np.inf)
+        held = a.sum(axis=1)
+        a *= np.minimum(1.0, U / np.where(held > 0.0, held, 1.0))[:, None]
+    a[everyone, label] = np.maximum(U - a.sum(axis=1), 0.0)
+    b = coefficients_of(a, scale, label)
+    v = np.ascontiguousarray(K @ b, np.float64)
+    gap, steps = solve_pairs(K, label, rho, scale, U, a, v, tolerance, most)
+    return coefficients_of(a, scale, label), gap, steps
+
+
+def coefficients_of(a, scale, label) -> np.ndarray:
+    """Of u, from the dual variables of scaled planes."""
+    b = -a * scale
+    b[np.arange(len(b)), label] = 0.0
+    b[np.arange(len(b)), label] = -b.sum(axis=1)
+    return b
 
 
 @kernel
@@ -187,6 +227,82 @@ def solve_simplices(K, label, rho, U, a, v, tolerance, most):
         if not moved:
             break
     return gap, steps
+
+
+@kernel
+def solve_pairs(K, label, rho, scale, U, a, v, tolerance, most):
+    """`solve_simplices` of scaled planes; the truth's scale counts as 0."""
+    n, C = rho.shape
+    h, change = np.empty(C), np.empty(C)
+    gap, steps = scaled_gap(label, rho, scale, U, a, v, h), 0
+    while gap > tolerance and steps < most:
+        moved, share = False, 0.1 * tolerance / n
+        for i in range(n):
+            y = label[i]
+            if scaled_block_gap(y, rho[i], scale[i], U[i], a[i], v[i], h) <= share:
+                continue
+            change[:] = 0.0
+            for _ in range(MOST_PAIRS * C):
+                # 1. the pair, and its best step
+                up, down = y, y
+                left = 0.0  # of the gap
+                for c in range(C):
+                    left -= a[i, c] * h[c]
+                    if h[c] > h[up]:
+                        up = c
+                    if a[i, c] > 0.0 and (h[c] < h[down] or a[i, down] <= 0.0):
+                        down = c
+                if left + U[i] * h[up] <= 0.5 * share:
+                    break
+                one = scale[i, up] if up != y else 0.0
+                two = scale[i, down] if down != y else 0.0
+                curve = K[i, i] * (one * one + two * two + (one - two) * (one - two))
+                size, rise = a[i, down], h[up] - h[down]
+                if rise < curve * size:
+                    size = rise / curve
+                a[i, up] += size
+                a[i, down] = a[i, down] - size if size < a[i, down] else 0.0
+                moved = True
+                # 2. the margins of this example follow
+                change[y] += size * (one - two)
+                if up != y:
+                    change[up] -= size * one
+                if down != y:
+                    change[down] += size * two
+                for c in range(C):
+                    if c != y:
+                        above = v[i, c] - v[i, y] + K[i, i] * (change[c] - change[y])
+                        h[c] = rho[i, c] + scale[i, c] * above
+            # 3. u follows
+            for j in range(n):
+                value = K[i, j]
+                for c in range(C):
+                    v[j, c] += value * change[c]
+            steps += 1
+        gap = scaled_gap(label, rho, scale, U, a, v, h)
+        if not moved:
+            break
+    return gap, steps
+
+
+@kernel
+def scaled_block_gap(y, rho, scale, bound, a, v, h):
+    """`block_gap` of scaled planes."""
+    top, held = 0.0, 0.0
+    for c in range(rho.size):
+        h[c] = rho[c] + scale[c] * (v[c] - v[y]) if c != y else 0.0
+        top = max(top, h[c])
+        held += a[c] * h[c]
+    return bound * top - held
+
+
+@kernel
+def scaled_gap(label, rho, scale, U, a, v, h):
+    """The duality gap."""
+    total = 0.0
+    for i in range(U.size):
+        total += scaled_block_gap(label[i], rho[i], scale[i], U[i], a[i], v[i], h)
+    return total
 
 
 @kernel

@@ -171,8 +171,8 @@ class KernelCuts(NoBias):
         if self.margins.is_binary:
             return (np.sign(Y) * C)[:, None], float(np.abs(Y) @ C)
         label, other, everyone = Y.astype(np.int64), rho.argmax(axis=1), np.arange(len(Y))
-        z = np.zeros_like(rho)
-        z[everyone, label], z[everyone, other] = C, -C
+        z, size = np.zeros_like(rho), C * self.margins.scales[label, other]
+        z[everyone, label], z[everyone, other] = size, -size
         return z, float(self.margins.cost[label, other] @ C)
 
     def _slot(self) -> int:

@@ -1,11 +1,13 @@
 """Functional descent of kernel machines: what goes on between two steps.
 
-The algorithm is in `functional_descent.py`, how long a step is in `damping.py`; the local problems
-are solved in `functional_descent_loops.py`.
+The algorithm is in `functional_descent.py`, how long a step is in `damping.py`, which track goes on
+in `kernel_tracks.py`; the local problems are solved in `functional_descent_loops.py`.
 
 symbol      code        meaning
 f_t, mean   A, M        coefficients by slot, track and output
 f_t(x_s)    F           scores of the patterns themselves, where a track revisits
+            H           what patterns inherited, a part of A; with a budget only
+e           errors      of f and of its mean, by track
 W           working     the sample, and the old patterns that a step takes along
 
 A track that **revisits** takes back what the examples of W have in f and makes the proximal step
@@ -25,6 +27,11 @@ gap. Which these are costs no kernel values: F follows each step by those that i
 
 After the first pass its mean begins anew with each half of a pass: of the patterns that f has left
 by then the mean needs none.
+
+A **budget** (`bounded_table.py`) takes patterns out of f and of its mean alike. What others inherit
+is no dual variable of theirs: it is kept apart (H), and no step takes it back. e bounds how far f
+and its mean are from what they would be without removals: each adds |f - f'| to that of f, and
+that of the mean follows as the mean follows f.
 """
 
 from __future__ import annotations
@@ -35,21 +42,16 @@ import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
-from .damping import Track, mean_share, radius_at, sample_size, step_within
+from .bounded_table import BoundedTable, make_table
+from .damping import mean_share, radius_at, sample_size, step_within
 from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
+from .kernel_tracks import Tracks
 from .learner import Progressive, named, under
-from .slot_table import SlotTable
 from .working_set import WorkingSet
 
 #: Gap of a local problem, in units of the mean hinge at f = 0.
 TOLERANCE = 1e-3
-#: The tracks of "auto".
-TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
-#: Revisiting costs kernel values: its losses count as so many times what they are.
-HANDICAP = 1.03
-#: A track whose losses are so many times the least, after so many examples, is given up.
-LOST, JUDGED = 1.3, 4000
 #: Tolerance of revisiting steps where none is given: later ones come back to what is left.
 LOOSE = 1e-2
 STEPS, SEEN, VISITS, BEGUN = range(4)
@@ -74,13 +76,16 @@ class KernelDescent(NoObjective):
         n = task.n_examples
         self.k, self.n = sample_size(solver.sample, n)
         self.half = -(-self.n // (2 * self.k))  # steps of half a pass
-        self.rules = tracks_of(solver)
-        self.tracks = np.arange(len(self.rules))
-        self.losses = np.zeros(self.tracks.size)  # of the means, weighted
+        self.tracks = Tracks(solver)
         self.own = np.zeros(2)  # q, and the mean hinge at f = 0
-        shape = 0, self.tracks.size, task.n_outputs
-        columns = {name: np.zeros(shape) for name in ("A", "M", "F")}
-        self.table = SlotTable(support, Y=np.zeros(0), omega=np.zeros(0), **columns)
+        self.errors = np.zeros((2, len(self.tracks)))
+        self.removed = np.zeros(1)  # |f - f'| of the last removal
+        shape = 0, len(self.tracks), task.n_outputs
+        self.functions = ("A", "M", "F") if solver.buffer is None else ("A", "M", "F", "H")
+        columns = {name: np.zeros(shape) for name in self.functions}
+        revisits = any(rule.revisit for rule in self.tracks.rules)
+        more = {"Y": np.zeros(0), "omega": np.zeros(0)}
+        self.table = make_table(solver, support, revisits, **more, **columns)
         self.counts = np.zeros(4, np.int64)  # steps, rows seen, visits, steps of earlier passes
         self.last = np.zeros(6)  # of `numbers`
         window = solver.window or (10 * self.k if n is None else n)
@@ -130,8 +135,8 @@ class KernelDescent(NoObjective):
         scores, means = self._scores(sample.rows)
         self._test(means, Y, np.flatnonzero(new))
         steps, after = np.zeros_like(scores), np.zeros_like(scores)
-        for track in range(self.tracks.size):
-            found = self._revisit if self._rule(track).revisit else self._step
+        for track in range(len(self.tracks)):
+            found = self._revisit if self.tracks[track].revisit else self._step
             steps[:, track], after[:, track] = found(track, sample, scores[:, track])
         used = np.flatnonzero(np.any(steps != 0.0, axis=(1, 2)))
         slots = self.table.admit(patterns[used], rows[used])
@@ -140,44 +145,61 @@ class KernelDescent(NoObjective):
         self.table["Y"][slots], self.table["omega"][slots] = Y[used], omega[used]
         if self.solver.average is not None:
             self._follow(self.solver.average)
+        if isinstance(self.table, BoundedTable):
+            self.table.note(slots, sample.rows[used], sample.K[np.ix_(used, used)])
+            self._shrink(self.table)
         self._give_up()
 
     def _follow(self, eta: float) -> None:
         """The means take in f."""
-        A, M = self.table["A"], self.table["M"]
-        for track in range(self.tracks.size):
+        A, M, e = self.table["A"], self.table["M"], self.errors
+        for track in range(len(self.tracks)):
             age = self.n_steps
-            if self._rule(track).revisit and self.counts[BEGUN]:
+            if self.tracks[track].revisit and self.counts[BEGUN]:
                 age -= int(self.counts[BEGUN])
                 age -= self.half if age > self.half else 0
             if age == 1:
-                M[:, track] = A[:, track]
+                M[:, track], e[1, track] = A[:, track], e[0, track]
             else:
-                M[:, track] += mean_share(age, eta) * (A[:, track] - M[:, track])
+                share = mean_share(age, eta)
+                M[:, track] += share * (A[:, track] - M[:, track])
+                e[1, track] += share * (e[0, track] - e[1, track])
+
+    def _shrink(self, table: BoundedTable) -> None:
+        """Keep to the budget: patterns leave f and its mean."""
+        names = ("A",) if self.solver.average is None else ("A", "M")
+        shape = len(names), len(self.tracks), self.margins.n_outputs
+        found = table.shrink(np.concatenate([flat(table[name]) for name in names], axis=1))
+        if found is None:
+            return
+        lost = np.sqrt(found.squares.reshape(shape).sum(axis=2))
+        self.errors[: len(names)] += lost
+        self.removed[0] = lost[-1, self.tracks.best]
+        after = found.coefficients.reshape(-1, *shape)
+        table["H"][:] += after[:, 0] - table["A"]
+        for place, name in enumerate(names):
+            table[name][:] = after[:, place]
+        if table.values is not None:
+            table["F"][:] = (table.values @ flat(after[:, 0])).reshape(table["F"].shape)
 
     def _give_up(self) -> None:
         """Tracks that have lost end, and at the middle of a pass patterns that nobody has."""
-        stay = self._handicapped <= LOST * self._handicapped.min()
-        stay |= self.progressive.numbers[0] < JUDGED
+        stay = self.tracks.staying(self.progressive.numbers[0])
         if not stay.all() or self.n_steps - self.counts[BEGUN] == self.half:
             self._keep(stay)
-
-    def _rule(self, track: int) -> Track:
-        return self.rules[self.tracks[track]]
 
     def _take_units(self, sample: Sample) -> None:
         """q and the mean hinge at f = 0, of the first sample."""
         if not self.own[0]:
             square = float(np.trace(sample.K)) / len(sample.Y)
+            square *= float(self.margins.squares(sample.Y).mean())
             self.own[1] = self.margins.units(sample.Y).mean() or 1.0
-            square *= 1 if self.margins.is_binary else 2
             self.own[0] = square / self.own[1] or 1.0
 
     def _scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f_t and the means of a sample, (n, tracks, outputs)."""
-        A, M = self.table["A"], self._means
-        flat, shape = (len(A), A.shape[1] * A.shape[2]), (len(rows), *A.shape[1:])
-        both = np.concatenate([A.reshape(flat), M.reshape(flat)], axis=1)
+        A, shape = self.table["A"], (len(rows), *self.table["A"].shape[1:])
+        both = np.concatenate([flat(A), flat(self._means)], axis=1)
         found = (rows @ both.astype(rows.dtype)).astype(np.float64)
         one, two = np.split(found, 2, axis=1)
         return one.reshape(shape), two.reshape(shape)
@@ -186,8 +208,8 @@ class KernelDescent(NoObjective):
         """Losses of examples that are new, before they are learnt from."""
         if new.size:
             losses = self.margins.losses(means[new], Y[new]).sum(axis=0)
-            self.progressive.add(new.size, float(losses[self.best]))
-            self.losses += self.n_steps * losses
+            self.progressive.add(new.size, float(losses[self.tracks.best]))
+            self.tracks.add(self.n_steps * losses)
 
     # -------------------------------------------------------------- the step of a track
 
@@ -202,9 +224,8 @@ class KernelDescent(NoObjective):
 
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
-            return solve_local(
-                sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
-            )
+            given = sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
+            return solve_local(*given, scale=self._scales(sample.Y))
 
         if self.solver.radius is not None:
             radius = radius_at(self.solver.radius, self.n_steps, self.k, self.n)
@@ -218,8 +239,9 @@ class KernelDescent(NoObjective):
     def _revisit(self, track: int, sample: Sample, scores: np.ndarray):
         """Changes of the sample's coefficients and its scores after them; old patterns move too."""
         A, F, n = self.table["A"][:, track], self.table["F"][:, track], len(sample.Y)
+        own = A if self.solver.buffer is None else A - self.table["H"][:, track]
         damping = self._damping(track)
-        old = self._overdue(A, F, track, damping, sample)
+        old = self._overdue(own, F, track, damping, sample)
         # 1. kernel values of the working set, among itself and with all slots
         rows = self.support.rows(self.support.patterns[old])
         both = sample.rows[:, old]
@@ -229,13 +251,14 @@ class KernelDescent(NoObjective):
         omega = np.concatenate([sample.omega, self.table["omega"][old]])
         held = np.zeros((n + old.size, A.shape[1]))
         known = np.flatnonzero(sample.slots >= 0)
-        held[known], held[n:] = A[sample.slots[known]], A[old]
+        held[known], held[n:] = own[sample.slots[known]], own[old]
         before = np.concatenate([scores, F[old]])
         rho = self.margins.residuals(before - K @ held, Y)
         # 3. its step
         tolerance = (self.solver.tolerance or LOOSE) * float(self.own[1]) / damping
         U = omega / (self.k * damping)
-        found = solve_local(K, self.margins.is_binary, rho, Y, U, tolerance, held)
+        binary, scale = self.margins.is_binary, self._scales(Y)
+        found = solve_local(K, binary, rho, Y, U, tolerance, held, scale)
         change = found.coefficients - held
         A[old] += change[n:]
         single = change.astype(rows.dtype)
@@ -245,25 +268,31 @@ class KernelDescent(NoObjective):
         self._note(track, sample, hinges, bound, damping, found)
         return change[:n], before[:n] + K[:n] @ change
 
-    def _overdue(self, A, F, track: int, damping: float, sample: Sample) -> np.ndarray:
+    def _scales(self, Y: np.ndarray) -> np.ndarray | None:
+        """What slack rescaling multiplies delta by, where it is asked for."""
+        if self.margins.is_binary or self.margins.rescaling == "margin":
+            return None
+        return self.margins.scales[Y.astype(np.int64)]
+
+    def _overdue(self, own, F, track: int, damping: float, sample: Sample) -> np.ndarray:
         """The old patterns with the largest shares of the duality gap."""
         Y, U = self.table["Y"], self.table["omega"] / (self.k * damping)
-        gaps = self.margins.gaps(self.margins.residuals(F, Y), A, Y, U)
+        gaps = self.margins.gaps(self.margins.residuals(F, Y), own, Y, U)
         gaps[sample.slots[sample.slots >= 0]] = 0.0
-        gaps[~np.any((A != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
-        most = int(np.ceil(self._rule(track).revisit * self.k))
+        gaps[~np.any((own != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
+        most = int(np.ceil(self.tracks[track].revisit * self.k))
         some = np.argpartition(-gaps, most)[:most] if most < gaps.size else np.arange(gaps.size)
         return np.sort(some[gaps[some] > 0.0])
 
     def _damping(self, track: int) -> float:
         t, k, n = self.n_steps, self.k, self.n
-        own, number = float(self.own[0]), int(self.tracks[track])
-        return float(self.solver.dampings(t, k, n, own, self.rules)[number])
+        found = self.solver.dampings(t, k, n, float(self.own[0]), self.tracks.rules)
+        return float(found[self.tracks.numbers[track]])
 
     def _note(self, track: int, sample: Sample, hinges, bound, damping, found: Local) -> None:
         """Keep the numbers of a step, if it is one of the best track."""
         self.counts[VISITS] += found.steps + len(hinges)
-        if track == self.best:
+        if track == self.tracks.best:
             self.working.judge(hinges)
             hinge = float(sample.omega @ hinges) / self.k
             self.last[:2] = hinge, np.count_nonzero(hinges) / len(hinges)
@@ -276,14 +305,15 @@ class KernelDescent(NoObjective):
         """The examples that wait are a sample of their own; the best track stays alone."""
         for sample in self.working.rest():
             self._learn(*sample)
-        self._keep(np.arange(self.tracks.size) == self.best)
+        self._keep(np.arange(len(self.tracks)) == self.tracks.best)
         self.counts[BEGUN] = self.counts[STEPS]
 
-    def _keep(self, tracks: np.ndarray) -> None:
+    def _keep(self, which: np.ndarray) -> None:
         """Only some tracks, and the patterns that they have."""
-        for name in ("A", "M", "F"):
-            self.table.columns[name] = self.table.columns[name][:, tracks]
-        self.tracks, self.losses = self.tracks[tracks], self.losses[tracks]
+        for name in self.functions:
+            self.table.columns[name] = self.table.columns[name][:, which]
+        self.tracks.keep(which)
+        self.errors = self.errors[:, which]
         used = np.any((self.table["A"] != 0.0) | (self.table["M"] != 0.0), axis=(1, 2))
         if not used.all():
             self.table.keep(np.flatnonzero(used))
@@ -291,24 +321,13 @@ class KernelDescent(NoObjective):
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
         self.margins.insert_output(at, cost)
-        self.table.insert(at, ("A", "M", "F"))
+        self.table.insert(at, self.functions)
         labels = self.table["Y"]
         labels[labels >= at] += 1
         self.working.shift_classes(at)
         self.task.n_outputs, self.task.cost = self.margins.n_outputs, cost
 
     # -------------------------------------------------------------- what is known
-
-    @property
-    def best(self) -> int:
-        """The track that predicts."""
-        return int(np.argmin(self._handicapped))
-
-    @property
-    def _handicapped(self) -> np.ndarray:
-        """The losses that tracks are compared by."""
-        revisits = [bool(self._rule(track).revisit) for track in range(self.tracks.size)]
-        return self.losses * np.where(revisits, HANDICAP, 1.0)
 
     @property
     def _means(self) -> np.ndarray:
@@ -318,7 +337,7 @@ class KernelDescent(NoObjective):
     @property
     def coefficients(self) -> np.ndarray:
         """Of the best track's mean, or without one of its f."""
-        return self._means[:, self.best].copy()
+        return self._means[:, self.tracks.best].copy()
 
     @property
     def n_kept(self) -> int:
@@ -333,9 +352,18 @@ class KernelDescent(NoObjective):
         return int(self.counts[VISITS])
 
     def numbers(self) -> dict[str, float]:
-        """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound."""
+        """Of the last step: mean hinge and share with loss before it, |u|^2 and its bound.
+
+        With a budget `budget_error` bounds how far what predicts is from what it would be if
+        nothing had left; `last_removal` is what the last step that removed patterns changed.
+        """
         names = ("sample_hinge", "share_with_loss", "square_step", "step_bound", "damping")
-        return dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
+        found = dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
+        if self.solver.buffer is not None:
+            is_mean = self.solver.average is not None
+            found["budget_error"] = float(self.errors[int(is_mean), self.tracks.best])
+            found["last_removal"] = float(self.removed[0])
+        return found
 
     # -------------------------------------------------------------- saving
 
@@ -343,6 +371,7 @@ class KernelDescent(NoObjective):
         """All that changes, by name."""
         found = {name: getattr(self, name) for name in SAVED} | {"cost": self.margins.cost}
         found |= self.table.arrays() | named("working.", self.working.arrays())
+        found |= self.tracks.arrays()
         return found | {"progressive": self.progressive.numbers}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -350,22 +379,16 @@ class KernelDescent(NoObjective):
         for name in SAVED:
             setattr(self, name, np.array(arrays[name]))
         self.table.restore(arrays)
+        self.tracks.restore(arrays)
         self.working.restore(under("working.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.margins.cost = np.array(arrays["cost"])
         self.margins.n_outputs = self.task.n_outputs = self.table["A"].shape[2]
 
 
-SAVED = ("tracks", "losses", "own", "counts", "last")
+SAVED = ("own", "counts", "last", "errors", "removed")
 
 
-def tracks_of(solver) -> tuple[Track, ...]:
-    """The descents that a solver makes side by side."""
-    if solver.schedule != "auto" or solver.radius is not None:
-        return (Track(np.nan, np.nan, solver.revisit or 0.0),)
-    tracks = TRACKS
-    if solver.residuals == "clamped":
-        tracks = tuple(track for track in TRACKS if not track.revisit)
-    if solver.revisit is None:
-        return tracks
-    return tuple(track._replace(revisit=solver.revisit) for track in tracks)
+def flat(columns: np.ndarray) -> np.ndarray:
+    """Coefficients (n, tracks, outputs) as a matrix."""
+    return columns.reshape(len(columns), columns.shape[1] * columns.shape[2])

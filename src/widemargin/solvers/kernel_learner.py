@@ -67,6 +67,8 @@ class KernelTask:
         The estimator's C; the weights of a part have it as a factor already.
     epsilon : float
         Errors of "real" that cost nothing.
+    rescaling : "margin" or "slack"
+        What the cost of "classes" scales; "slack" is for solvers that are `TakesSlack`.
     """
 
     kind: str
@@ -77,6 +79,7 @@ class KernelTask:
     n_examples: int | None = None
     C: float = 1.0
     epsilon: float = 0.0
+    rescaling: str = "margin"
 
 
 @runtime_checkable
@@ -154,7 +157,16 @@ class KernelSolver(Protocol):
     ) -> Any: ...
 
 
-def hinges(scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None) -> np.ndarray:
+@runtime_checkable
+class TakesSlack(Protocol):
+    """A kernel solver that rescales the slacks of classes, too."""
+
+    takes_slack: bool
+
+
+def hinges(
+    scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None, rescaling: str = "margin"
+) -> np.ndarray:
     """hinge_i of examples: of signed margins Y, or of class numbers Y with a cost matrix.
 
     Examples
@@ -166,8 +178,13 @@ def hinges(scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None) -> np.nda
     """
     if cost is None:
         return np.maximum(0.0, np.abs(Y) - np.sign(Y) * scores[:, 0])
-    own = scores[np.arange(len(Y)), Y]
-    return (cost[Y] + scores).max(axis=1) - own
+    above = scores - scores[np.arange(len(Y)), Y][:, None]
+    return (cost[Y] + scales_of(cost, rescaling)[Y] * above).max(axis=1)
+
+
+def scales_of(cost: np.ndarray, rescaling: str) -> np.ndarray:
+    """What multiplies delta in the plane of [true, other]: 1, or under slack rescaling the cost."""
+    return cost if rescaling == "slack" else np.ones_like(cost)
 
 
 def checked_cost(cost: np.ndarray | None, n_classes: int) -> np.ndarray:
@@ -196,7 +213,8 @@ class Margins:
     """What classes ask of scores: residual margins Delta - <f, delta>, losses of predictions.
 
     Two signed classes have one score and one residual, |Y| - sign(Y) f; K classes have as many, the
-    truth's being 0.
+    truth's being 0. Under slack rescaling it is Delta - <f, Delta delta>: `scales` are what delta
+    is multiplied by. Of two signed classes that is a weight of the example.
 
     Parameters
     ----------
@@ -215,14 +233,21 @@ class Margins:
     def __init__(self, task: KernelTask):
         self.is_binary = task.kind == "binary"
         self.n_outputs = task.n_outputs
+        self.rescaling = task.rescaling
         self.cost = checked_cost(task.cost, max(2, task.n_outputs))
+
+    @property
+    def scales(self) -> np.ndarray:
+        """(K, K) of [true, other]."""
+        return scales_of(self.cost, self.rescaling)
 
     def residuals(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Of scores (n, outputs), as many."""
         if self.is_binary:
             return (np.abs(Y) - np.sign(Y) * scores[:, 0])[:, None]
         label = Y.astype(np.int64)
-        return self.cost[label] + scores - scores[np.arange(label.size), label][:, None]
+        above = scores - scores[np.arange(label.size), label][:, None]
+        return self.cost[label] + self.scales[label] * above
 
     def losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Of the predictions that scores (n, ..., outputs) make."""
@@ -236,6 +261,14 @@ class Margins:
         """The hinge of each example at f = 0."""
         return np.abs(Y) if self.is_binary else self.cost[Y.astype(np.int64)].max(axis=1)
 
+    def squares(self, Y: np.ndarray) -> np.ndarray:
+        """|delta|^2 of the plane most violated at f = 0, in units of k(x, x)."""
+        if self.is_binary:
+            return np.ones(len(Y))
+        label = Y.astype(np.int64)
+        worst = self.cost[label].argmax(axis=1)
+        return 2.0 * self.scales[label, worst] ** 2
+
     def gaps(self, residuals, coefficients, Y: np.ndarray, U: np.ndarray) -> np.ndarray:
         """How far each example's dual variables are from their best, in units of the objective.
 
@@ -244,7 +277,9 @@ class Margins:
         if self.is_binary:
             held = np.sign(Y) * coefficients[:, 0] * residuals[:, 0]
             return U * np.maximum(residuals[:, 0], 0.0) - held
-        return U * residuals.max(axis=1) + (coefficients * residuals).sum(axis=1)
+        scale = self.scales[Y.astype(np.int64)]
+        dual = coefficients / np.where(scale > 0.0, scale, np.inf)  # of others, times -1
+        return U * residuals.max(axis=1) + (dual * residuals).sum(axis=1)
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`."""
@@ -280,5 +315,7 @@ def check_task(solver: str, task: KernelTask, kinds: tuple[str, ...]) -> None:
         raise ValueError(f"{solver} learns classes; the task is {task.kind!r}.")
     if task.bias:
         raise ValueError(f"{solver} has no bias; leave fit_intercept at 'auto'.")
+    if task.rescaling not in ("margin", "slack"):
+        raise ValueError(f"rescaling is {task.rescaling!r}; 'margin' or 'slack' is needed.")
     if task.output_kernel is not None:
         raise ValueError(f"{solver} has no output kernel; use 'larank' or 'svmd'.")

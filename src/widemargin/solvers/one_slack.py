@@ -62,6 +62,7 @@ class OneSlack:
     tol: float = 0.2
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    takes_slack: ClassVar[bool] = True
     epochs: ClassVar[int] = 2
     uncertified: ClassVar[str | None] = None
 

@@ -19,19 +19,24 @@ the kernel values among its examples. The mean needs no pass over the patterns e
 
     mean_t = p_t (W_t G - R)
 
+A budget (`bounded_table.py`) takes patterns out of f and of the mean; e bounds the distance to what
+they would be without removals. It follows g as its coefficients do: |f - f'| is added to that of f
+and |mean - mean'| to that of the mean, kept as e_G and e_R with p (W e_G - e_R) for the mean.
+
 There is no projection to the ball of radius 1/sqrt(lambda): the 2011 version does without.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compile import kernel
+from ..budgets import check_buffer
 from ..expansion import BLOCK, Support
 from . import pegasos_planes
+from .bounded_table import BoundedTable, make_table
 from .kernel_learner import (
     KernelTask,
     Margins,
@@ -41,17 +46,7 @@ from .kernel_learner import (
     refuse_zero_margins,
 )
 from .learner import Progressive
-from .slot_table import SlotTable
-
-
-class Course(NamedTuple):
-    """What a compiled block reads and writes."""
-
-    scale: float  # lambda
-    size: int  # k
-    decay: float  # eta: share_t = eta / (t + eta)
-    numbers: np.ndarray  # (4,) t - 1, p, W, hinge of the block
-
+from .pegasos_loops import Course, binary_steps, class_steps
 
 UNKNOWN = (
     "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: "
@@ -76,6 +71,13 @@ class Pegasos:
     lag : float
         Of linear models: how far the weights that planes are found at may be behind the shrinking
         of a step, relatively (`pegasos_planes.py`); 0 brings all of them up to date at every step.
+    buffer : int, optional
+        The largest number of support patterns of a kernel machine between two blocks of examples;
+        None keeps all.
+    budget : str
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+    megabytes : float
+        Bound of the kernel values between patterns, which "project" and "merge" keep.
 
     Examples
     --------
@@ -95,8 +97,12 @@ class Pegasos:
     regularisation: float | None = None
     average: bool = True
     lag: float = 0.01
+    buffer: int | None = None
+    budget: str = "project"
+    megabytes: float = 256.0
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    takes_slack: ClassVar[bool] = True
     uncertified: ClassVar[str | None] = (
         "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower "
         "bound to compare its objective with"
@@ -107,6 +113,7 @@ class Pegasos:
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
+        check_buffer(self.buffer, self.budget, self.megabytes)
         given = self.regularisation
         if given is not None and not 0 < given < np.inf:
             raise ValueError(f"regularisation must be positive and finite, got {given!r}.")
@@ -126,6 +133,7 @@ class Pegasos:
 
     def init(self, oracle, geometry, start=None) -> pegasos_planes.Course:
         """No steps yet. The first one forgets where it began, so `start` makes no difference."""
+        self._check_planes()
         given = self.regularisation
         scale = 1.0 / (len(oracle.examples) * oracle.C) if given is None else float(given)
         return pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
@@ -144,12 +152,17 @@ class Pegasos:
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
         """A learner of streams, whose number of examples is not known."""
+        self._check_planes()
         if self.regularisation is None:
             raise ValueError(UNKNOWN)
         scale = float(self.regularisation)
         return pegasos_planes.PegasosStream(
             pegasos_planes.begun(self, oracle, geometry, scale, DECAY)
         )
+
+    def _check_planes(self) -> None:
+        if self.buffer is not None:
+            raise ValueError("buffer is for kernel machines; linear models have no patterns.")
 
 
 #: eta of the shares eta / (t + eta), t = 1, 2, ...
@@ -169,7 +182,9 @@ class PegasosLearner(NoObjective):
         self.course = Course(scale, int(solver.sample), DECAY, numbers)
         self.block = solver.sample * max(1, BLOCK // solver.sample)
         shape = 0, task.n_outputs
-        self.table = SlotTable(support, G=np.zeros(shape), R=np.zeros(shape))
+        self.table = make_table(solver, support, False, G=np.zeros(shape), R=np.zeros(shape))
+        self.errors = np.zeros(2)  # e_G, e_R
+        self.removed = np.zeros(1)  # what the last removal changed
         self.counts = np.zeros(2, np.int64)  # rows seen, visits
         self.last = np.zeros(2)  # mean hinge and share with loss of the last block
 
@@ -202,18 +217,45 @@ class PegasosLearner(NoObjective):
             loop, targets = binary_steps, np.ascontiguousarray(Y, np.float64)
         else:
             loop, targets = class_steps, np.ascontiguousarray(Y, np.int64)
-        cost = self.margins.cost
-        loop(K, targets, omega, cost, base, self.course, step, weighed, guess, hinges)
+        cost, scales = self.margins.cost, self.margins.scales
+        loop(K, targets, omega, cost, scales, base, self.course, step, weighed, guess, hinges)
         used = np.flatnonzero(np.any(step != 0.0, axis=1))
         slots = self.table.admit(patterns[used], rows[used])
         self.table["G"][slots] += step[used]
         self.table["R"][slots] += weighed[used]
+        if isinstance(self.table, BoundedTable):
+            self.table.note(slots, values[used], K[np.ix_(used, used)])
+            self._shrink(self.table)
         truth = (Y > 0).astype(np.int64) if self.margins.is_binary else targets
         new = rows >= self.counts[0]
         if new.any():
             self.progressive.add(int(new.sum()), float(cost[truth, guess][new].sum()))
         self.last[:] = hinges.mean(), np.count_nonzero(hinges) / len(Y)
         self.counts[1] += len(Y)
+
+    def _shrink(self, table: BoundedTable) -> None:
+        """Keep to the budget: patterns leave f and its mean."""
+        names = ("f", "mean") if self.solver.average else ("f",)
+        columns = [self._unscaled(table["G"], table["R"])[name] for name in names]
+        found = table.shrink(np.concatenate(columns, axis=1))
+        if found is None:
+            return
+        lost = np.sqrt(found.squares.reshape(len(names), -1).sum(axis=1))
+        self.removed[0] = lost[-1]
+        bounds = self._unscaled(*self.errors)
+        table["G"][:], table["R"][:] = self._scaled(*np.split(found.coefficients, len(names), 1))
+        self.errors[:] = self._scaled(*(bounds[n] + e for n, e in zip(names, lost, strict=True)))
+
+    def _unscaled(self, G, R) -> dict[str, Any]:
+        """f and its mean from what is kept of them."""
+        t, p, W, _ = self.course.numbers
+        return {"f": G / (self.course.scale * max(t, 1.0)), "mean": p * (W * G - R)}
+
+    def _scaled(self, f, mean=None) -> tuple[Any, Any]:
+        """The inverse; R is not used without a mean."""
+        t, p, W, _ = self.course.numbers
+        G = f * (self.course.scale * max(t, 1.0))
+        return G, 0.0 * G if mean is None else W * G - mean / p
 
     def end_pass(self, tau: float | None = None) -> None:
         """Nothing is left to do."""
@@ -234,10 +276,11 @@ class PegasosLearner(NoObjective):
     @property
     def coefficients(self) -> np.ndarray:
         """Of the mean, or without one of the last iterate."""
-        t, p, W, _ = self.course.numbers
-        if self.solver.average:
-            return p * (W * self.table["G"] - self.table["R"])
-        return self.table["G"] / (self.course.scale * max(t, 1.0))
+        return self._unscaled(self.table["G"], self.table["R"])[self._predicts]
+
+    @property
+    def _predicts(self) -> str:
+        return "mean" if self.solver.average else "f"
 
     @property
     def n_kept(self) -> int:
@@ -252,25 +295,34 @@ class PegasosLearner(NoObjective):
         return int(self.counts[1])
 
     def numbers(self) -> dict[str, float]:
-        """The step 1 / (lambda t), and of the last block mean hinge and share with loss."""
+        """The step 1 / (lambda t), and of the last block mean hinge and share with loss.
+
+        With a budget `budget_error` bounds how far what predicts is from what it would be if
+        nothing had left; `last_removal` is what the last block that removed patterns changed.
+        """
         step = 1.0 / (self.course.scale * max(1, self.n_steps))
-        return {
+        found = {
             "sample_hinge": float(self.last[0]),
             "share_with_loss": float(self.last[1]),
             "step": step,
         }
+        if self.solver.buffer is not None:
+            found["budget_error"] = float(self._unscaled(*self.errors)[self._predicts])
+            found["last_removal"] = float(self.removed[0])
+        return found
 
     # -------------------------------------------------------------- saving
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
-        mine = {"counts": self.counts, "last": self.last, "cost": self.margins.cost}
+        mine = {name: getattr(self, name) for name in SAVED} | {"cost": self.margins.cost}
         numbers = {"course": self.course.numbers, "progressive": self.progressive.numbers}
         return mine | numbers | self.table.arrays()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""
-        self.counts, self.last = np.array(arrays["counts"]), np.array(arrays["last"])
+        for name in SAVED:
+            setattr(self, name, np.array(arrays[name]))
         self.table.restore(arrays)
         self.course.numbers[:] = arrays["course"]
         self.progressive.numbers[:] = arrays["progressive"]
@@ -278,70 +330,4 @@ class PegasosLearner(NoObjective):
         self.margins.n_outputs = self.task.n_outputs = self.table["G"].shape[1]
 
 
-# ------------------------------------------------------------ compiled
-
-
-@kernel
-def advance(course):
-    """Step t is over: t, p and W follow."""
-    numbers = course.numbers
-    numbers[0] += 1.0
-    share = course.decay / (numbers[0] + course.decay)
-    numbers[1] *= 1.0 - share
-    numbers[2] += share / (numbers[1] * course.scale * numbers[0])
-
-
-@kernel
-def binary_steps(K, margin, omega, cost, base, course, step, weighed, guess, hinges):
-    """The steps of a block of signed examples.
-
-    `base` are the scores of g, which follow; `step` and `weighed` gather what G and R grow by.
-    `cost` is that of `class_steps`.
-    """
-    n, numbers = margin.size, course.numbers
-    for begin in range(0, n, course.size):
-        end = min(begin + course.size, n)
-        scale = 1.0 / (course.scale * numbers[0]) if numbers[0] > 0.0 else 0.0
-        # 1. margins of the sample before its step
-        for b in range(begin, end):
-            score, sign = scale * base[b, 0], 1.0 if margin[b] > 0.0 else -1.0
-            guess[b] = 1 if score > 0.0 else 0
-            hinges[b] = max(0.0, abs(margin[b]) - sign * score)
-            if hinges[b] > 0.0:
-                step[b, 0] = sign * omega[b] / course.size
-                weighed[b, 0] = step[b, 0] * numbers[2]
-        # 2. the scores of those that are still to come
-        for b in range(begin, end):
-            if step[b, 0] != 0.0:
-                for c in range(end, n):
-                    base[c, 0] += step[b, 0] * K[b, c]
-        advance(course)
-
-
-@kernel
-def class_steps(K, label, omega, cost, base, course, step, weighed, guess, hinges):
-    """The same of class numbers, with the cost in the margin."""
-    n, numbers, classes = label.size, course.numbers, base.shape[1]
-    for begin in range(0, n, course.size):
-        end = min(begin + course.size, n)
-        scale = 1.0 / (course.scale * numbers[0]) if numbers[0] > 0.0 else 0.0
-        for b in range(begin, end):
-            y = label[b]
-            best, top, first = y, 0.0, 0
-            for c in range(classes):
-                value = cost[y, c] + scale * (base[b, c] - base[b, y])
-                if value > top:
-                    best, top = c, value
-                if base[b, c] > base[b, first]:
-                    first = c
-            guess[b], hinges[b] = first, top
-            if best != y:
-                size = omega[b] / course.size
-                step[b, y], step[b, best] = size, -size
-                weighed[b, y], weighed[b, best] = size * numbers[2], -size * numbers[2]
-        for b in range(begin, end):
-            for c in range(classes):
-                if step[b, c] != 0.0:
-                    for later in range(end, n):
-                        base[later, c] += step[b, c] * K[b, later]
-        advance(course)
+SAVED = ("counts", "last", "errors", "removed")

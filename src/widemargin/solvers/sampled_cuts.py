@@ -65,6 +65,7 @@ class SampledCuts:
     tol: float = 0.05
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
+    takes_slack: ClassVar[bool] = True
     uncertified: ClassVar[str | None] = (
         "cuts of samples are estimates: the program over them bounds nothing"
     )

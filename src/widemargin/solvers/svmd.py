@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..budgets import check_buffer
 from ..expansion import Support
 from .kernel_learner import KINDS, KernelTask
 from .svmd_learner import OnlineKernelMachine
@@ -155,7 +156,8 @@ class NORMA:
 
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
-    positive = ["margin_step", "offset_step", "width", "megabytes"]
+    check_buffer(solver.buffer, solver.budget, solver.megabytes)
+    positive = ["margin_step", "offset_step", "width"]
     optional = ("step", "regularisation", "margin", "average")
     positive += [name for name in optional if getattr(solver, name) is not None]
     for name in positive:
@@ -165,12 +167,9 @@ def check_common(solver: Any) -> None:
     nu = solver.nu
     if nu is not None and (not isinstance(nu, int | float | np.number) or not 0.0 < nu < 1.0):
         raise ValueError(f"nu is {nu!r}; a number between 0 and 1 is needed.")
-    for name in ("buffer", "epochs"):
-        value = getattr(solver, name)
-        if value is None and name == "buffer":
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} is {value!r}; a whole number above 0 is needed.")
+    value = solver.epochs
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"epochs is {value!r}; a whole number above 0 is needed.")
 
 
 def horizon(solver: Any) -> float:

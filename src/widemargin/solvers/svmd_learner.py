@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from ..budgets import BUDGETS, check_budget, renew, settle_merged, store_events
+from ..budgets import (
+    BUDGETS,
+    check_budget,
+    choose_signature,
+    renew,
+    settle_merged,
+    store_events,
+)
 from ..compile import pointer
 from ..expansion import BLOCK, Block, Support, make_block
 from ..gram import Gram
@@ -38,7 +45,7 @@ from .svmd_state import (
     Seen,
     Work,
 )
-from .svmd_steps import choose_signature, compiled_block
+from .svmd_steps import compiled_block
 
 
 def first_margin(solver: Any) -> float:

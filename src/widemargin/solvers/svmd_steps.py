@@ -67,6 +67,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from ..budgets import choose_signature
 from ..compile import VECTOR, kernel, pointer
 from ..simd import class_dots
 from ..slots import enter, leave, through
@@ -337,8 +338,3 @@ def compiled_block(adapts: bool, kinds: tuple[Any, ...]) -> Any:
         *(types.FunctionType(VALUE), types.FunctionType(CURVE), choose, types.int64, types.int64),
     )
     return pointer(_svmd_block if adapts else _norma_block, signature)
-
-
-def choose_signature(slots, store, kept, block):
-    """choose(slots, store, kept, block, b) -> the pattern to leave, or -1 - a row wanted."""
-    return types.int64(slots, store, kept, block, types.int64)
