@@ -8,7 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
 import widemargin
+from widemargin.compile import borrowing
 
 PACKAGE = Path(widemargin.__file__).parent
 
@@ -242,3 +247,21 @@ for module in pkgutil.walk_packages(widemargin.__path__, "widemargin."):
 """
     python(code, tmp_path / "cache")
     assert not list((tmp_path / "cache").rglob("*.nbc"))
+
+
+def test_borrowing_kernels_count_no_references_and_cannot_allocate():
+    """Arrays pass through as they are; a function that makes one is refused when it is compiled."""
+
+    def first_row(matrix):
+        return matrix.shape[0], matrix[0]
+
+    def sum_of_row(matrix):
+        return row(matrix)[1].sum()
+
+    row = borrowing(first_row)
+    matrix = np.arange(6.0).reshape(2, 3)
+    count = sys.getrefcount(matrix)
+    assert borrowing(sum_of_row)(matrix) == 3.0
+    assert sys.getrefcount(matrix) == count
+    with pytest.raises(TypingError, match="empty"):
+        borrowing(lambda n: np.empty(n).size)(3)

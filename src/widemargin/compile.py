@@ -39,7 +39,7 @@ INDEX = types.uint32[::1]
 def package_stamp() -> tuple[tuple[str, float, int], ...]:
     """Name, time and size of every file of the package with a kernel or a packed layout in it."""
     root = Path(__file__).parent
-    marks = b"\n@kernel", b"\n@inlined", b"\ndef kernel", b"(NamedTuple)"
+    marks = b"\n@kernel", b"\n@borrowing", b"\n@inlined", b"\ndef kernel", b"(NamedTuple)"
     files = (f for f in sorted(root.rglob("*.py")) if any(m in f.read_bytes() for m in marks))
     return tuple((f.name, f.stat().st_mtime, f.stat().st_size) for f in files)
 
@@ -66,12 +66,13 @@ class CacheFile(IndexDataCacheFile):
             return None
 
 
-def cached(function: Callable, owners: tuple[str, ...] = ()) -> Any:
+def cached(function: Callable, owners: tuple[str, ...] = (), **more: Any) -> Any:
     """`function` as a Numba dispatcher, cached on disk where a cache can be written.
 
-    `owners` names the caller's types it is compiled for, which get an index of their own.
+    `owners` names the caller's types it is compiled for, which get an index of their own; `more`
+    are further options of Numba.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+    options = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH, **more}
     try:
         dispatcher = njit(cache=True, **options)(function)
     except RuntimeError as error:  # no writable folder, or a function typed at a prompt
@@ -108,6 +109,18 @@ def inlined(function: Callable) -> Any:
 def kernel(function: Callable) -> Any:
     """Compile a function of this package lazily, once per combination of argument types."""
     return cached(function)
+
+
+def borrowing(function: Callable) -> Any:
+    """A kernel that borrows its arrays from Python: their references are not counted.
+
+    A step that reads a few dozen arrays of named tuples through some nested calls counts hundreds
+    of references, each an atomic operation: 2 us where the arithmetic takes one. Python
+    holds the arrays during the call, so nothing has to be counted. Such a function cannot allocate
+    (Numba refuses to compile it), and one that returns an array may be called by borrowing
+    functions only: a counting one would give back a reference that it never got.
+    """
+    return cached(function, _nrt=False)
 
 
 @lru_cache(None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compile import kernel
+from .compile import borrowing, kernel
 from .expansion import Support
 
 
@@ -137,7 +137,7 @@ class Gram:
             self.kept.values[claim(self.kept, slot, -1), : row.size] = row
 
 
-@kernel
+@borrowing
 def squeeze_rows(buffer, kept, width):
     """Rows `kept` (increasing) to the front of the buffer."""
     for to in range(kept.size):
@@ -162,7 +162,7 @@ def spread_rows(buffer, n, width, wider):
             buffer[target + k] = 0.0
 
 
-@kernel
+@borrowing
 def find(kept, slot):
     """Where the row of a slot is kept, or -1; it counts as used."""
     row = kept.row_of[slot]
@@ -172,7 +172,7 @@ def find(kept, slot):
     return row
 
 
-@kernel
+@borrowing
 def claim(kept, slot, pinned):
     """A row for `slot`: a free one, else the one used longest ago (never that of `pinned`)."""
     best, oldest = -1, np.int64(2**62)
@@ -191,7 +191,7 @@ def claim(kept, slot, pinned):
     return best
 
 
-@kernel
+@borrowing
 def admit_row(kept, block, b, slot, n_slots):
     """Example b is the pattern of `slot` from now on: its row, and its place in all other rows.
 
@@ -209,7 +209,7 @@ def admit_row(kept, block, b, slot, n_slots):
     return row
 
 
-@kernel
+@borrowing
 def release(kept, slot):
     """The pattern of a slot has left."""
     row = kept.row_of[slot]

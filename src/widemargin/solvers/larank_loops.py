@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile import inlined, kernel
+from ..compile import borrowing, inlined
 from ..expansion import admit_column
 from ..gram import admit_row, find, release
 
@@ -114,7 +114,7 @@ def mix(kappa, score, slot, mixed):
         mixed[y] = total
 
 
-@kernel
+@borrowing
 def gradients(rules, score, slot, label, g):
     """g[y] of the pattern whose scores are in column `slot`."""
     if rules.kappa.size:
@@ -126,7 +126,7 @@ def gradients(rules, score, slot, label, g):
         g[y] = -rules.loss[label, y] - g[y]
 
 
-@kernel
+@borrowing
 def extremes(machine, slot, g, supported):
     """(y+, y-) of a pattern; with `supported` among outputs with b(y) != 0 only. -1: no y+."""
     label, bound = machine.label[slot], machine.bound[slot]
@@ -142,7 +142,7 @@ def extremes(machine, slot, g, supported):
     return up, down
 
 
-@kernel
+@borrowing
 def best_step(machine, rules, slot, up, down, difference):
     """(lam, where b(y+) ends, the gain) of the best step on a pair."""
     curvature = 2.0
@@ -158,7 +158,7 @@ def best_step(machine, rules, slot, up, down, difference):
     return lam, end, lam * (difference - 0.5 * lam * curvature)
 
 
-@kernel
+@borrowing
 def step(machine, rules, slot, up, down, difference, values):
     """Move b(y+) up and b(y-) down; `values` is the kernel row of the pattern. The gain."""
     lam, end, gain = best_step(machine, rules, slot, up, down, difference)
@@ -169,7 +169,7 @@ def step(machine, rules, slot, up, down, difference, values):
     return gain
 
 
-@kernel
+@borrowing
 def add_twice(up, down, values, n, lam):
     """up += lam values, down -= lam values."""
     for s in range(n):
@@ -178,7 +178,7 @@ def add_twice(up, down, values, n, lam):
         down[s] -= change
 
 
-@kernel
+@borrowing
 def has_left(machine, slot):
     """Whether no dual variable of a pattern is left; that of the truth is minus the others' sum."""
     for y in range(machine.beta.shape[0]):
@@ -187,7 +187,7 @@ def has_left(machine, slot):
     return True
 
 
-@kernel
+@borrowing
 def remove(machine, kept, slot):
     """A pattern without dual variables leaves; its slot is free."""
     counts = machine.counts
@@ -205,7 +205,7 @@ def remove(machine, kept, slot):
 # ------------------------------------------------------------ operations
 
 
-@kernel
+@borrowing
 def process_new(machine, rules, kept, block, fresh, b, f, g):
     """ProcessNew of example b of the block: test, then a step from the truth. (gain, cost)."""
     counts, K, n = machine.counts, machine.beta.shape[0], machine.counts[SLOTS]
@@ -248,7 +248,7 @@ def process_new(machine, rules, kept, block, fresh, b, f, g):
     return gain, cost + counts[SLOTS]
 
 
-@kernel
+@borrowing
 def dot(left, right, n):
     """sum_s left[s] right[s] over the first n."""
     total = 0.0
@@ -257,7 +257,7 @@ def dot(left, right, n):
     return total
 
 
-@kernel
+@borrowing
 def process_old(machine, rules, kept, slot, operation, g):
     """ProcessOld, or Optimize, of one pattern. (gain, cost); a cost of 0 says that it waits."""
     gradients(rules, machine.score, slot, machine.label[slot], g)
@@ -281,7 +281,7 @@ def process_old(machine, rules, kept, slot, operation, g):
     return gain, LOOK + machine.counts[SLOTS]
 
 
-@kernel
+@borrowing
 def reprocess(machine, rules, kept, operation, g):
     """Operations on patterns picked at random: one ProcessOld, or some Optimize. (gain, cost)."""
     gain, cost = 0.0, 0.0
@@ -306,7 +306,7 @@ def book(rate, operation, gain, cost):
         rate[operation] = NEWEST * gain / cost + (1.0 - NEWEST) * rate[operation]
 
 
-@kernel
+@borrowing
 def pick(rate, word):
     """An operation at random, in proportion to gain per cost; none is ever forgotten."""
     least = LEAST * (rate[NEW] + rate[OLD] + rate[OPTIMIZE])
@@ -318,7 +318,7 @@ def pick(rate, word):
     return OLD if at < rate[NEW] + rate[OLD] else OPTIMIZE
 
 
-@kernel
+@borrowing
 def learn(machine, rules, kept, block, fresh, begin, f, g):
     """LaRank over the examples begin, begin + 1, ... of the block. (where it stopped, why)."""
     counts, b = machine.counts, begin
@@ -337,7 +337,7 @@ def learn(machine, rules, kept, block, fresh, begin, f, g):
     return b, DONE
 
 
-@kernel
+@borrowing
 def settle(machine, rules, kept, g):
     """Steps of the patterns that waited; their rows are kept now, and used as long as they help."""
     for w in range(machine.counts[WAITING]):
@@ -350,7 +350,7 @@ def settle(machine, rules, kept, g):
     machine.counts[WAITING] = 0
 
 
-@kernel
+@borrowing
 def exhaust(machine, rules, kept, slot, g):
     """Steps on one pattern until it is within tau of its best, or waits. (gain, cost)."""
     gain, cost = 0.0, 0.0
@@ -363,7 +363,7 @@ def exhaust(machine, rules, kept, slot, g):
     return gain, cost
 
 
-@kernel
+@borrowing
 def sweep(machine, rules, kept, order, begin, worst, g):
     """Exhaust the patterns order[begin:], until too many wait.
 

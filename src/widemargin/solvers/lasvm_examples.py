@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel
+from ..compile import borrowing
 from .lasvm_loops import admit, end_block, offset, reprocess, step
 from .lasvm_state import (
     ACTIVE,
@@ -34,7 +34,7 @@ POOL = 50
 SEEDS = 5
 
 
-@kernel
+@borrowing
 def draw(word, n):
     """A whole number below n, by a xorshift word."""
     s = word[0]
@@ -45,7 +45,7 @@ def draw(word, n):
     return np.int64(((s >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@kernel
+@borrowing
 def shuffle(items, word):
     """Fisher-Yates."""
     for i in range(items.size - 1, 0, -1):
@@ -53,7 +53,7 @@ def shuffle(items, word):
         items[i], items[j] = items[j], items[i]
 
 
-@kernel
+@borrowing
 def score(machine, block, b):
     """sum_s alpha_s K_bs."""
     row, alpha, total = block.rows[b], machine.alpha, 0.0
@@ -62,14 +62,14 @@ def score(machine, block, b):
     return total
 
 
-@kernel
+@borrowing
 def is_pattern(machine, coming, b):
     """Whether an example is a pattern, since before the block began."""
     slot = coming.known[b]
     return slot >= 0 and machine.example[slot] == coming.rows[b]
 
 
-@kernel
+@borrowing
 def choose(machine, block, coming, cursor, rule):
     """The next example: the one given, or the best of a random pool of unseen ones."""
     done, order = cursor[DONE], coming.order
@@ -92,7 +92,7 @@ def choose(machine, block, coming, cursor, rule):
     return order[done]
 
 
-@kernel
+@borrowing
 def locate(machine, places, row, start, known):
     """Which examples of a block are patterns already: known[places[example - row] - start]."""
     known[:] = -1
@@ -104,7 +104,7 @@ def locate(machine, places, row, start, known):
                 known[place] = s
 
 
-@kernel
+@borrowing
 def process(machine, block, coming, cursor, rule, b, f):
     """The first half of Process: admit a violating example; whether there is a step to make.
 
@@ -145,7 +145,7 @@ def process(machine, block, coming, cursor, rule, b, f):
     return True
 
 
-@kernel
+@borrowing
 def absorb(machine, kept, block, coming, cursor, rule, cost, loss):
     """Test, Process and Reprocess the examples of a block; what is missing, or -1 at its end."""
     while cursor[DONE] < coming.order.size:

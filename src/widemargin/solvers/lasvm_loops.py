@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel
+from ..compile import borrowing
 from ..gram import claim, find, release
 from .lasvm_state import (
     AT_REST,
@@ -35,7 +35,7 @@ from .lasvm_state import (
 # ------------------------------------------------------------ slots
 
 
-@kernel
+@borrowing
 def set_alpha(machine, s, value):
     """A new alpha, with what depends on it."""
     counts, zeros = machine.counts, machine.zeros
@@ -50,7 +50,7 @@ def set_alpha(machine, s, value):
     machine.down[s] = 0.0 if value > machine.low[s] else -np.inf
 
 
-@kernel
+@borrowing
 def drop_zero(machine, s):
     """Take a slot from the list of those with alpha = 0."""
     counts, zeros = machine.counts, machine.zeros
@@ -61,7 +61,7 @@ def drop_zero(machine, s):
             return
 
 
-@kernel
+@borrowing
 def admit(machine, block, coming, cursor, b, g):
     """Example b of the block becomes a pattern with alpha = 0; its slot."""
     counts = machine.counts
@@ -88,7 +88,7 @@ def admit(machine, block, coming, cursor, b, g):
     return s
 
 
-@kernel
+@borrowing
 def leave(machine, kept, s):
     """The pattern of a slot leaves; its alpha is 0."""
     counts = machine.counts
@@ -102,7 +102,7 @@ def leave(machine, kept, s):
     release(kept, s)
 
 
-@kernel
+@borrowing
 def remove_idle(machine, kept, bias):
     """Patterns with alpha = 0 leave that no pattern could violate a constraint with."""
     counts = machine.counts
@@ -120,7 +120,7 @@ def remove_idle(machine, kept, bias):
         search(machine)
 
 
-@kernel
+@borrowing
 def row_of(kept, block, coming, cursor, slot):
     """(whether it is there, kernel values of a slot with all slots)."""
     if coming.late_row[slot] >= 0:
@@ -131,7 +131,7 @@ def row_of(kept, block, coming, cursor, slot):
     return row >= 0, kept.values[max(row, 0)]
 
 
-@kernel
+@borrowing
 def fill(kept, block, coming, row, slot, late):
     """Columns of patterns that came in this block after the row was made."""
     for t in range(coming.filled[row], late):
@@ -139,7 +139,7 @@ def fill(kept, block, coming, row, slot, late):
     coming.filled[row] = late
 
 
-@kernel
+@borrowing
 def end_block(machine, kept, block, coming, cursor):
     """All rows become whole; late patterns strictly inside their box get one.
 
@@ -162,7 +162,7 @@ def end_block(machine, kept, block, coming, cursor):
 # ------------------------------------------------------------ steps
 
 
-@kernel
+@borrowing
 def step(machine, kept, block, coming, cursor):
     """The best step along the pair of the cursor; the slot of a missing row, or -1."""
     i, j = cursor[FIRST], cursor[SECOND]
@@ -191,14 +191,14 @@ def step(machine, kept, block, coming, cursor):
     return np.int64(AT_REST)
 
 
-@kernel
+@borrowing
 def violation(machine, bias):
     """delta: how far the most violating pair (with no bias: variable) is from rest."""
     top, bottom = machine.extremes[0], machine.extremes[1]
     return top - bottom if bias else max(top, -bottom)
 
 
-@kernel
+@borrowing
 def offset(machine, bias):
     """b = (g_i + g_j) / 2; the one there is while a class is missing."""
     top, bottom = machine.extremes[0], machine.extremes[1]
@@ -209,7 +209,7 @@ def offset(machine, bias):
     return top if bottom == np.inf else 0.5 * (top + bottom)
 
 
-@kernel
+@borrowing
 def reprocess(machine, kept, block, coming, cursor, rule):
     """Reprocess: (slot of a missing row or -1, whether there was a violating pair)."""
     if not violation(machine, rule.bias) > rule.tau:
@@ -233,7 +233,7 @@ def reprocess(machine, kept, block, coming, cursor, rule):
     return missing, True
 
 
-@kernel
+@borrowing
 def finish(machine, kept, block, coming, cursor, rule, most):
     """Reprocess until no pair violates: a missing slot, at rest, or too long."""
     while machine.counts[STEPS] < most:

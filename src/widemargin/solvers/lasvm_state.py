@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile import kernel
+from ..compile import borrowing
 from ..simd import larger, smaller
 
 #: Slots whose extremes are searched together; the winner is then looked for in one strip.
-STRIP = np.uint64(256)
+STRIP = np.uint64(128)
 #: Curvature of two patterns that are the same.
 FLAT = 1e-12
 # places in `counts`
@@ -83,7 +83,7 @@ class Rule(NamedTuple):
 # ------------------------------------------------------------ searches
 
 
-@kernel
+@borrowing
 def note_extremes(machine, top, bottom, above, below):
     """The most violating pair, from the values and the strips they were found in."""
     g, counts = machine.g, machine.counts
@@ -102,7 +102,7 @@ def note_extremes(machine, top, bottom, above, below):
                 break
 
 
-@kernel
+@borrowing
 def shift(machine, row_i, row_j, step):
     """g -= step (K_i - K_j) over all slots, and the most violating pair after it."""
     g, up, down = machine.g, machine.up, machine.down
@@ -124,7 +124,7 @@ def shift(machine, row_i, row_j, step):
     note_extremes(machine, top, bottom, above, below)
 
 
-@kernel
+@borrowing
 def shift_one(machine, row_i, step):
     """g -= step K_i over all slots, and the extremes after it."""
     g, up, down = machine.g, machine.up, machine.down
@@ -146,7 +146,7 @@ def shift_one(machine, row_i, step):
     note_extremes(machine, top, bottom, above, below)
 
 
-@kernel
+@borrowing
 def search(machine):
     """The extremes of the gradients as they are."""
     g, up, down = machine.g, machine.up, machine.down
@@ -166,7 +166,7 @@ def search(machine):
     note_extremes(machine, top, bottom, above, below)
 
 
-@kernel
+@borrowing
 def partner(machine, pivot, row, own, sign, open_to):
     """The slot whose pair with the pivot gains most: (difference of gradients)^2 / curvature.
 
@@ -196,7 +196,7 @@ def partner(machine, pivot, row, own, sign, open_to):
     return found
 
 
-@kernel
+@borrowing
 def steepest(machine):
     """With no bias: the variable with the largest gain g^2 / K_ss."""
     best, found = -1.0, np.int64(-1)
