@@ -48,6 +48,8 @@ CHOICE = 256
 CHUNK = 1024
 #: Share of the memory for rows between patterns; the rest is for the block at hand.
 KEPT_SHARE = 0.95
+#: Rows that are worth their memory, for each pattern strictly inside its box.
+WANTED = 2
 #: Steps of one Finish, at most.
 MOST_STEPS = 10_000_000
 
@@ -227,12 +229,17 @@ class LaSVMLearner:
             some = order[begin : begin + CHUNK]
             X = part.X[some] if chosen else part.X[begin : begin + CHUNK]
             patterns = self.support.patterns_of(X)
+            self.gram.expect(WANTED * self._n_inside() + BLOCK)
             for start in range(0, some.size, block):
                 here = some[start : start + block]
                 known = np.empty(here.size, np.int64)
                 examples.locate(self.machine, places, row, begin + start, known)
                 coming = self._make_coming(margins[here], costs[here], row + here, known)
                 self._absorb_block(patterns[start : start + block], coming)
+
+    def _n_inside(self) -> int:
+        """Patterns strictly inside their box: steps are mostly made by them."""
+        return int(np.count_nonzero((self.machine.up == 0) & (self.machine.down == 0)))
 
     def _make_coming(self, margins, costs, rows, known) -> Coming:
         n = margins.size
