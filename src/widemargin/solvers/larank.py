@@ -302,7 +302,7 @@ class LaRankLearner:
     def _grow(self, block: Block) -> Block:
         """Room for half as many slots again."""
         self._serve()  # the list of those who wait may become shorter
-        capacity = 3 * self.gram.capacity // 2
+        capacity = 9 * self.gram.capacity // 8
         self.gram.grow(capacity)
         larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
         for name in ("row", "purpose"):
