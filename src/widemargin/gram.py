@@ -37,9 +37,9 @@ class Gram:
     support : Support
     megabytes : float
         Bound of the rows kept; at least two rows always are.
-    with_patterns : bool
-        Whether the patterns themselves count, too, where they are dense; half of the bound is for
-        rows in any case.
+    beside : int, optional
+        Bytes that the caller's own arrays have for each slot. If given, these and the patterns are
+        within the bound, too; half of it is for rows in any case.
 
     Attributes
     ----------
@@ -47,9 +47,8 @@ class Gram:
         What compiled loops read and write.
     """
 
-    def __init__(self, support: Support, megabytes: float, with_patterns: bool = False):
-        self.support = support
-        self._beside = support.n_columns if with_patterns and support.dense else 0  # per slot
+    def __init__(self, support: Support, megabytes: float, beside: int | None = None):
+        self.support, self._beside = support, beside
         # Pages of a buffer that were never written cost no memory, so it has its final size.
         self._most = max(16, int(megabytes * 2**20) // support.dtype.itemsize)
         self._buffer = np.empty(self._most, support.dtype)
@@ -67,11 +66,15 @@ class Gram:
         return int((self.kept.slot_of >= 0).sum()) * self.capacity * self._buffer.itemsize
 
     def _room(self, capacity: int) -> int:
-        """Kernel values that may be kept; patterns take some of the bound."""
-        return max(self._most // 2, self._most - capacity * self._beside)
+        """Kernel values that may be kept; other arrays take some of the bound."""
+        if self._beside is None:
+            return self._most
+        others = capacity * (self._beside + self.support.slot_bytes) // self._buffer.itemsize
+        return max(self._most // 2, self._most - others)
 
-    def _shaped(self, capacity: int) -> Kept:
-        n_rows = min(capacity, max(2, self._room(capacity) // max(1, capacity)))
+    def _shaped(self, capacity: int, n_rows: int | None = None) -> Kept:
+        if n_rows is None:
+            n_rows = min(capacity, max(2, self._room(capacity) // max(1, capacity)))
         if n_rows * capacity > self._buffer.size:  # two rows are always there
             self._buffer = np.empty(n_rows * capacity, self._buffer.dtype)
         return Kept(
@@ -137,7 +140,8 @@ class Gram:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The rows that `arrays` was taken of."""
-        self.kept = self._shaped(arrays["values"].shape[1])
+        n_rows, capacity = arrays["values"].shape
+        self.kept = self._shaped(capacity, n_rows)
         for name, array in self.kept._asdict().items():
             array[:] = arrays[name]
 

@@ -46,8 +46,8 @@ BLOCK = 128
 CHOICE = 256
 #: Examples that are turned into patterns together.
 CHUNK = 1024
-#: Share of the memory for rows between patterns; the rest is for the block at hand.
-KEPT_SHARE = 0.95
+#: Numbers that a machine, a block and the rows between patterns have for each slot.
+SLOT_NUMBERS = 13
 #: Rows that are worth their memory, for each pattern strictly inside its box.
 WANTED = 2
 #: Steps of one Finish, at most.
@@ -81,7 +81,8 @@ class LaSVM:
     reprocess : int
         Calls of Reprocess after each example.
     memory : float
-        Megabytes of patterns and of kernel values that are kept.
+        Megabytes of patterns, of kernel values and of all else that grows with the patterns; half
+        of it is for kernel values in any case.
 
     Examples
     --------
@@ -138,7 +139,9 @@ class LaSVMLearner:
                 "several classes."
             )
         self.solver, self.task, self.support = solver, task, support
-        self.gram = Gram(support, KEPT_SHARE * solver.memory, with_patterns=True)
+        block = CHOICE if solver.selection != "random" else BLOCK
+        beside = 2 * block * support.dtype.itemsize + 8 * SLOT_NUMBERS  # twice: as it is computed
+        self.gram = Gram(support, solver.memory, beside)
         self.progressive = Progressive()
         self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
         self.rule = Rule(
