@@ -40,7 +40,8 @@ def fit_ours(X, y, C: float, gamma: float, seed: int):
 
     def fit(X, y):
         solver, rng = LaSVM(memory=MEGABYTES), np.random.default_rng(seed)
-        support = Support(RBF(gamma), X.shape[1], dense=is_stored_dense(X))
+        kernel = RBF(gamma)
+        support = Support(kernel, X.shape[1], dense=is_stored_dense(X, kernel))
         learner = solver.kernel_learner(KernelTask("binary", bias=True), support, rng)
         order = rng.permutation(len(y))
         part = Part(X[order], y[order].astype(np.float64), np.full(len(y), C))

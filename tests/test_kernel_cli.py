@@ -137,14 +137,55 @@ def test_a_budget_from_the_command_line(files, tmp_path, solver):
         (("novelty", "--nu", "1.5"), "out of range"),
         (("novelty", "--solver", "lasvm"), "not for novelty"),
         (("classify", "--output-kernel", "tree.json"), "add --kernel"),
-        (("regress", "--solver", "lasvm"), "'svmd' or 'norma'"),
         (("classify", "--kernel", "rbf", "--buffer", "9"), "--buffer is for kernel machines"),
         (("classify", "--solver", "pegasos", "--buffer", "9"), "--buffer is for kernel machines"),
         (("classify", "--kernel", "rbf", "--budget", "merge"), "add --buffer"),
         (("classify", "--solver", "svmd", "--buffer", "0"), "out of range"),
+        (("novelty", "--C", "5"), "--C is for train classify, regress, tag and rank"),
+        (("novelty", "--tol", "0.1"), "--tol is for train"),
+        (("regress", "--solver", "lasvm"), "not for regress: svmd and norma are"),
     ],
 )
 def test_options_that_do_not_go_together(files, tmp_path, capsys, options, message):
     code = run("train", options[0], files / "train.svm", "-o", tmp_path / "m", *options[1:])
     assert code in (1, 2) and message in capsys.readouterr().err
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "option", "value", "message"),
+    [
+        ("novelty", "--nu", "1", "above 0, below 1"),
+        ("novelty", "--nu", "0", "above 0, below 1"),
+        ("novelty", "--nu", "nan", "above 0, below 1"),
+        ("classify", "--gamma", "0", "above 0"),
+        ("classify", "--coef0", "nan", "a finite number is needed"),
+        ("classify", "--coef0", "inf", "a finite number is needed"),
+        ("classify", "--degree", "0", "1 or more"),
+        ("classify", "--C", "0", "above 0"),
+        ("classify", "--tol", "0", "above 0"),
+        ("classify", "--passes", "0", "1 or more"),
+        ("classify", "--memory", "0", "1 or more"),
+        ("classify", "--class-weight", "1=-1", "weights >= 0 are needed"),
+        ("regress", "--epsilon", "-1", "0 or more"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_data_is_read(
+    tmp_path, capsys, task, option, value, message
+):
+    absent = tmp_path / "absent.svm"
+    assert run("train", task, absent, "-o", tmp_path / "m", option, value) == 2
+    told = capsys.readouterr().err
+    assert option in told and message in told and "absent" not in told
+
+
+def test_every_number_that_the_command_line_takes_suits_the_estimator(files, tmp_path):
+    """The ends of the ranges: what is refused late is refused too late."""
+    ends = {"--nu": (1e-6, 1 - 1e-6), "--coef0": (-3.5, 0.0), "--gamma": (1e-6, 1e6)}
+    for option, values in ends.items():
+        for value in values:
+            options = [f"{option}={value}", "--kernel", "poly" if option == "--coef0" else "rbf"]
+            if option == "--coef0":
+                options += ["--degree", 1]
+            args = ("train", "novelty", files / "train.svm", "-o", tmp_path / "m", "--quiet")
+            assert run(*args, *options) == 0

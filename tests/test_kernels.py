@@ -130,19 +130,24 @@ def test_output_kernels():
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize(("megabytes", "shared"), [(10.0, False), (0.002, False), (0.03, True)])
-def test_rows_follow_patterns_that_come_and_go(dense, megabytes, shared):
+@pytest.mark.parametrize(
+    ("megabytes", "shared", "wanted"),
+    [(10.0, False, None), (0.002, False, None), (0.03, True, None), (0.1, False, 20)],
+)
+def test_rows_follow_patterns_that_come_and_go(dense, megabytes, shared, wanted):
     """Every k(example, slot) and every kept row is right while patterns enter, leave and move."""
     chance = np.random.default_rng(1)
     X, kernel = chance.normal(size=(300, 5)), RBF(0.3)
     support = Support(kernel, 5, np.float64, dense)
-    gram, live, free, capacity = Gram(support, megabytes, shared), {}, [], 16
+    gram, live, free, capacity = Gram(support, megabytes, 0 if shared else None), {}, [], 16
     gram.grow(capacity)
     exact = pairwise.rbf_kernel(X, X, 0.3)
     for start in range(0, 300, 16):
         if support.n_slots + 16 > capacity:
             capacity = 3 * capacity // 2 + 16
             gram.grow(capacity)
+        if wanted:
+            gram.expect(wanted + start % 5)
         patterns = support.patterns_of(X[start : start + 16])
         block, n, entered = make_block(support, patterns, capacity), support.n_slots, {}
         for b in range(len(patterns)):
@@ -168,8 +173,10 @@ def test_rows_follow_patterns_that_come_and_go(dense, megabytes, shared):
             for other, j in live.items():
                 assert gram.kept.values[row, other] == pytest.approx(exact[i, j], abs=1e-12)
         assert gram.n_bytes <= max(megabytes * 2**20, 2 * capacity * 8)
-        if shared and dense:  # the patterns are within the bound, too
-            assert gram.n_bytes + 5 * 8 * capacity <= megabytes * 2**20
+        if wanted:  # no more rows than that, unless they are a quarter of the bound
+            assert gram.n_bytes <= max(0.25 * megabytes * 2**20, (wanted + 4) * capacity * 8)
+        if shared:  # the patterns are within the bound, too
+            assert gram.n_bytes + support.n_bytes <= megabytes * 2**20
     coefficients = np.zeros((support.n_slots, 2))
     coefficients[list(live)] = chance.normal(size=(len(live), 2))
     machine = Machine(support, coefficients, np.array([1.0, 2.0]))

@@ -333,6 +333,27 @@ def test_a_tiny_cache_finds_the_same_optimum():
     assert tight.support.n_evaluations > roomy.support.n_evaluations
 
 
+def test_rows_of_patterns_at_their_bound_are_not_hoarded(monkeypatch):
+    """Most patterns are at their bound: the rows kept follow the others, the optimum stays."""
+    X, y = examples(400, seed=8)
+    y = np.where(np.random.default_rng(0).random(400) < 0.35, -y, y)
+    part = Part(X, y, np.full(len(y), 0.05))
+    learner = make(LaSVM(tau=1e-7), RBF(0.5), X)
+    assert converged(learner, part).n_kept > 250
+    monkeypatch.setattr("widemargin.gram.CHEAP", 0.0)
+    monkeypatch.setattr("widemargin.solvers.lasvm.BLOCK", 16)
+    lean = make(LaSVM(tau=1e-7), RBF(0.5), X)
+    for _ in range(20):
+        for begin in range(0, 400, 50):
+            some = slice(begin, begin + 50)
+            inside = lean._n_inside()
+            lean.absorb(Part(X[some], y[some], part.weights[some]), begin)
+            assert lean.gram.kept.limit[0] == min(2 * inside + 16, lean.gram.kept.used.size)
+        lean.end_pass()
+    assert np.count_nonzero(lean.gram.kept.slot_of >= 0) < 0.5 * lean.n_kept
+    assert lean.dual == pytest.approx(learner.dual, rel=1e-9)
+
+
 def test_evaluations_are_counted_exactly():
     """Every value that the kernel computes, half of a symmetric block."""
     X, y = examples(300, seed=9)

@@ -309,8 +309,8 @@ def put(support: Support, held: dict[int, int], patterns: Patterns) -> None:
 
 def blended(both: Patterns, h: float, support: Support) -> Patterns:
     """h x_p + (1 - h) x_q."""
-    one, two = both.matrix[0:1], both.matrix[1:2]
-    return support.patterns_of(h * one + (1.0 - h) * two)
+    rows = both.plain
+    return support.patterns_of(h * rows[0:1] + (1.0 - h) * rows[1:2])
 
 
 def renew(slots: Slots, store: Store, support: Support) -> None:

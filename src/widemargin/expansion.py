@@ -27,6 +27,7 @@ import scipy.sparse as sp
 
 from .compile import kernel
 from .kernels import Kernel, Patterns, as_patterns
+from .sparse_rows import Pool, sparse_rows
 
 #: Examples whose kernel rows are computed together.
 BLOCK = 64
@@ -72,8 +73,7 @@ class Support:
         self.n_slots, self.n_evaluations = 0, 0
         self._squares = np.zeros(0, self.dtype)
         self._matrix: Any = np.zeros((0, self.n_columns), self.dtype)
-        self._rows: list[tuple[np.ndarray, np.ndarray]] = []  # of sparse patterns
-        self._made: Any = None  # their matrix, until one changes
+        self._pool = Pool(self.n_columns, self.dtype)  # of sparse patterns
 
     # -------------------------------------------------------------- patterns
 
@@ -90,11 +90,7 @@ class Support:
         if self.dense:
             self._matrix[slots] = patterns.matrix
             return
-        self._made = None
-        csr = patterns.matrix
-        for at, slot in enumerate(slots.tolist()):
-            part = slice(csr.indptr[at], csr.indptr[at + 1])
-            self._rows[slot] = csr.indices[part].copy(), csr.data[part].copy()
+        self._pool.put(slots, patterns.matrix)
 
     def _grow(self, n_slots: int) -> None:
         """Room for so many slots; capacity grows by an eighth, since rows are many bytes."""
@@ -106,20 +102,14 @@ class Support:
                     self._matrix.resize((capacity, self.n_columns))
                 except ValueError:  # somebody looks at them
                     self._matrix = resized(self._matrix, capacity)
-        if not self.dense:
-            nothing = np.zeros(0, np.int32), np.zeros(0, self.dtype)
-            self._rows.extend([nothing] * (n_slots - len(self._rows)))
         self.n_slots = max(self.n_slots, n_slots)
 
     @property
     def patterns(self) -> Patterns:
-        """All slots; free ones hold what they held last."""
+        """All slots; free ones hold what they held last. A view, until the next `store`."""
         if self.dense:
             return Patterns(self._matrix[: self.n_slots], self._squares[: self.n_slots])
-        if self._made is None:
-            shape = self.n_slots, self.n_columns
-            self._made = stacked(self._rows, shape, self.dtype)
-        return Patterns(self._made, self._squares[: self.n_slots])
+        return Patterns(self._pool.rows(self.n_slots), self._squares[: self.n_slots])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that `restore` needs to make the same support again."""
@@ -127,7 +117,7 @@ class Support:
         found = {"squares": patterns.squares, "counts": counts}
         if self.dense:
             return {**found, "matrix": patterns.matrix}
-        csr = patterns.matrix
+        csr = patterns.plain
         return {**found, "values": csr.data, "columns": csr.indices, "starts": csr.indptr}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -137,25 +127,31 @@ class Support:
             matrix: Any = arrays["matrix"]
         else:
             parts = arrays["values"], arrays["columns"], arrays["starts"]
-            matrix = sp.csr_matrix(parts, shape=(n_slots, self.n_columns))
+            matrix = sparse_rows(sp.csr_matrix(parts, shape=(n_slots, self.n_columns)))
         self.store(np.arange(n_slots), Patterns(matrix, arrays["squares"]))
         self.n_evaluations = n_evaluations
 
     def part(self, slots: np.ndarray) -> Support:
         """A support of the patterns in some slots, in their order; a copy."""
         found = Support(self.kernel, self.n_columns, self.dtype, self.dense)
-        some = self.patterns[slots]
+        found._squares, found.n_slots = self._squares[slots], len(slots)
         if self.dense:
-            found._matrix, found._squares, found.n_slots = some.matrix, some.squares, len(some)
+            found._matrix = self._matrix[slots]
         else:
-            found.store(np.arange(len(some)), some)
+            found._pool = self._pool.part(slots)
         return found
 
     @property
     def n_bytes(self) -> int:
         """Memory of the patterns."""
-        sparse = sum(columns.nbytes + values.nbytes for columns, values in self._rows)
-        return self._squares.nbytes + self._matrix.nbytes + sparse
+        return self._squares.nbytes + self._matrix.nbytes + self._pool.n_bytes
+
+    @property
+    def slot_bytes(self) -> int:
+        """Memory of a pattern; of sparse ones on average."""
+        if self.dense:
+            return (self.n_columns + 1) * self.dtype.itemsize
+        return -(-self.n_bytes // max(1, self.n_slots))
 
     # -------------------------------------------------------------- kernel values
 
@@ -174,15 +170,6 @@ class Support:
         """Kernel values of a block with itself; half of them and the diagonal count."""
         self.n_evaluations += len(patterns) * (len(patterns) + 1) // 2
         return self.kernel.block(patterns, patterns)
-
-
-def stacked(rows: list[tuple[np.ndarray, np.ndarray]], shape, dtype) -> sp.csr_matrix:
-    """Sparse rows as one matrix."""
-    indptr = np.zeros(shape[0] + 1, np.int64)
-    np.cumsum([columns.size for columns, _ in rows], out=indptr[1:])
-    indices = np.concatenate([columns for columns, _ in rows]) if rows else np.zeros(0, np.int32)
-    values = np.concatenate([row for _, row in rows]) if rows else np.zeros(0, dtype)
-    return sp.csr_matrix((values, indices, indptr), shape=shape)
 
 
 def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:

@@ -14,6 +14,9 @@ import numpy as np
 from .compile import borrowing, kernel
 from .expansion import Support
 
+#: Share of the bound that rows may take whether or not they are likely to be used again.
+CHEAP = 0.25
+
 
 class Kept(NamedTuple):
     """Rows of kernel values between slots, for compiled loops."""
@@ -23,6 +26,7 @@ class Kept(NamedTuple):
     slot_of: np.ndarray  # (n_rows,) whose row it is; -1: nobody's
     used: np.ndarray  # (n_rows,) when it was last asked for
     clock: np.ndarray  # (1,)
+    limit: np.ndarray  # (1,) rows from here on are left alone
 
 
 class Gram:
@@ -33,9 +37,9 @@ class Gram:
     support : Support
     megabytes : float
         Bound of the rows kept; at least two rows always are.
-    with_patterns : bool
-        Whether the patterns themselves count, too, where they are dense; half of the bound is for
-        rows in any case.
+    beside : int, optional
+        Bytes that the caller's own arrays have for each slot. If given, these and the patterns are
+        within the bound, too; half of it is for rows in any case.
 
     Attributes
     ----------
@@ -43,12 +47,12 @@ class Gram:
         What compiled loops read and write.
     """
 
-    def __init__(self, support: Support, megabytes: float, with_patterns: bool = False):
-        self.support = support
-        self._beside = support.n_columns if with_patterns and support.dense else 0  # per slot
+    def __init__(self, support: Support, megabytes: float, beside: int | None = None):
+        self.support, self._beside = support, beside
         # Pages of a buffer that were never written cost no memory, so it has its final size.
         self._most = max(16, int(megabytes * 2**20) // support.dtype.itemsize)
         self._buffer = np.empty(self._most, support.dtype)
+        self._wanted: int | None = None
         self.kept = self._shaped(0)
 
     @property
@@ -62,11 +66,15 @@ class Gram:
         return int((self.kept.slot_of >= 0).sum()) * self.capacity * self._buffer.itemsize
 
     def _room(self, capacity: int) -> int:
-        """Kernel values that may be kept; patterns take some of the bound."""
-        return max(self._most // 2, self._most - capacity * self._beside)
+        """Kernel values that may be kept; other arrays take some of the bound."""
+        if self._beside is None:
+            return self._most
+        others = capacity * (self._beside + self.support.slot_bytes) // self._buffer.itemsize
+        return max(self._most // 2, self._most - others)
 
-    def _shaped(self, capacity: int) -> Kept:
-        n_rows = min(capacity, max(2, self._room(capacity) // max(1, capacity)))
+    def _shaped(self, capacity: int, n_rows: int | None = None) -> Kept:
+        if n_rows is None:
+            n_rows = min(capacity, max(2, self._room(capacity) // max(1, capacity)))
         if n_rows * capacity > self._buffer.size:  # two rows are always there
             self._buffer = np.empty(n_rows * capacity, self._buffer.dtype)
         return Kept(
@@ -75,7 +83,20 @@ class Gram:
             np.full(n_rows, -1, np.int64),
             np.zeros(n_rows, np.int64),
             np.zeros(1, np.int64),
+            np.array([self._limit(n_rows, capacity)]),
         )
+
+    def _limit(self, n_rows: int, capacity: int) -> int:
+        """Rows to use, of those there is room for."""
+        if self._wanted is None:
+            return n_rows
+        cheap = int(CHEAP * self._most) // max(1, capacity)
+        return min(n_rows, max(2, self._wanted, cheap))
+
+    def expect(self, n_rows: int) -> None:
+        """No more rows than these are worth their memory, unless that is a small part of it."""
+        self._wanted = n_rows
+        self.kept.limit[0] = self._limit(len(self.kept.slot_of), self.capacity)
 
     def grow(self, capacity: int) -> None:
         """Room for more slots. Rows move inside the buffer; those used longest ago may go."""
@@ -89,7 +110,7 @@ class Gram:
         new = self._shaped(capacity)
         inside = self._buffer is before
         kept = np.flatnonzero(old.slot_of >= 0)
-        kept = np.sort(kept[np.argsort(-old.used[kept], kind="stable")][: len(new.slot_of)])
+        kept = np.sort(kept[np.argsort(-old.used[kept], kind="stable")][: new.limit[0]])
         new.slot_of[: kept.size] = old.slot_of[kept]
         new.used[: kept.size] = old.used[kept]
         new.row_of[new.slot_of[: kept.size]] = np.arange(kept.size)
@@ -119,7 +140,8 @@ class Gram:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The rows that `arrays` was taken of."""
-        self.kept = self._shaped(arrays["values"].shape[1])
+        n_rows, capacity = arrays["values"].shape
+        self.kept = self._shaped(capacity, n_rows)
         for name, array in self.kept._asdict().items():
             array[:] = arrays[name]
 
@@ -176,7 +198,7 @@ def find(kept, slot):
 def claim(kept, slot, pinned):
     """A row for `slot`: a free one, else the one used longest ago (never that of `pinned`)."""
     best, oldest = -1, np.int64(2**62)
-    for row in range(kept.used.size):
+    for row in range(kept.limit[0]):
         if kept.slot_of[row] < 0:
             best = row
             break

@@ -10,8 +10,9 @@
     a function      f(X, Z) -> (n, m)
 
 A kernel is frozen parameters and `block(A, B)`, the matrix of all pairs. The first three are one
-product by BLAS and an elementwise function; sums over coordinates are compiled loops that read
-dense and CSR rows alike. Numbers are of the type of the patterns: float32 unless asked otherwise.
+product, by BLAS or of sparse rows (`sparse_rows.py`), and an elementwise function; sums over
+coordinates are compiled loops that read dense and CSR rows alike. Numbers are of the type of the
+patterns: float32 unless asked otherwise.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ import scipy.sparse as sp
 from .compile import kernel as compiled
 from .coordinate_sums import chi_square, manhattan, overlap
 from .rows import as_rows
+from .sparse_rows import SparseRows, sparse_products, sparse_rows
 
-#: Sparse rows of up to so many columns are stored dense: BLAS is quicker than sparse products.
+#: Rows are stored sparse where so many entries for each of a row's, and some more, are columns.
+COLUMNS_PER_ENTRY, MORE_COLUMNS = 3, 32
+#: Kernels that are no function of products: sparse rows of up to so many columns are stored dense.
 DENSE_COLUMNS = 2048
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Inputs that a kernel compares: rows (n, d), dense or CSR, and their square norms."""
+    """Inputs that a kernel compares: rows (n, d), dense or `SparseRows`, and their square norms."""
 
     matrix: Any
     squares: np.ndarray
@@ -43,7 +47,14 @@ class Patterns:
 
     def __getitem__(self, rows) -> Patterns:
         """The patterns of some rows."""
-        return Patterns(self.matrix[rows], self.squares[rows])
+        is_sparse = isinstance(self.matrix, SparseRows)
+        some = self.matrix.part(rows) if is_sparse else self.matrix[rows]
+        return Patterns(some, self.squares[rows])
+
+    @property
+    def plain(self) -> Any:
+        """The rows as an array or as a CSR matrix."""
+        return self.matrix.csr() if isinstance(self.matrix, SparseRows) else self.matrix
 
 
 def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
@@ -54,7 +65,7 @@ def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
     X : array or sparse matrix (n, d)
     dtype : float32 or float64
     dense : bool, optional
-        Whether they are stored dense; by default narrow matrices are (`is_stored_dense`).
+        Whether they are stored dense; by default `is_stored_dense` says so.
 
     Examples
     --------
@@ -66,8 +77,9 @@ def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
         matrix: Any = np.ascontiguousarray(values, dtype=dtype)
         squares = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
     else:
-        matrix = sp.csr_matrix(X, dtype=dtype)
-        squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
+        csr = sp.csr_matrix(X, dtype=dtype)
+        squares = np.asarray(csr.multiply(csr).sum(axis=1), dtype=np.float64).ravel()
+        matrix = sparse_rows(csr)
     if not (squares <= np.finfo(dtype).max).all():
         row = int(np.flatnonzero(~(squares <= np.finfo(dtype).max))[0])
         raise ValueError(
@@ -77,9 +89,17 @@ def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
     return Patterns(matrix, squares.astype(dtype))
 
 
-def is_stored_dense(X) -> bool:
-    """Whether patterns like these rows are stored dense."""
-    return not sp.issparse(X) or X.shape[1] <= DENSE_COLUMNS
+def is_stored_dense(X, kernel: Any = None) -> bool:
+    """Whether patterns like these rows are stored dense, for a kernel.
+
+    BLAS takes zeros along, and is quicker all the same where there are not many
+    (`sparse_rows.py`).
+    """
+    if not isinstance(kernel, Linear | RBF | Polynomial):
+        return not sp.issparse(X) or X.shape[1] <= DENSE_COLUMNS
+    n, d = X.shape
+    entries = X.nnz if sp.issparse(X) else np.count_nonzero(X)
+    return COLUMNS_PER_ENTRY * entries / max(1, n) + MORE_COLUMNS > d
 
 
 class Kernel(Protocol):
@@ -94,8 +114,9 @@ class Kernel(Protocol):
 
 def products(A: Patterns, B: Patterns) -> np.ndarray:
     """<a, b> of all pairs."""
-    found = A.matrix @ B.matrix.T
-    return found.toarray() if sp.issparse(found) else np.asarray(found)
+    if isinstance(A.matrix, SparseRows):
+        return sparse_products(A.matrix, B.matrix)
+    return A.matrix @ B.matrix.T
 
 
 @dataclass(frozen=True)
@@ -191,7 +212,7 @@ class Intersection:
         return summed(overlap, nonnegative(A), nonnegative(B))
 
     def diagonal(self, A: Patterns) -> np.ndarray:
-        return np.asarray(A.matrix.sum(axis=1)).ravel().astype(A.squares.dtype)
+        return np.asarray(A.plain.sum(axis=1)).ravel().astype(A.squares.dtype)
 
 
 @dataclass(frozen=True)
@@ -242,7 +263,7 @@ class Function:
     function: Callable[[Any, Any], Any]
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
-        found = np.asarray(self.function(A.matrix, B.matrix), dtype=A.squares.dtype)
+        found = np.asarray(self.function(A.plain, B.plain), dtype=A.squares.dtype)
         if found.shape != (len(A), len(B)):
             raise ValueError(
                 f"The kernel function returned an array of shape {found.shape} for {len(A)} and "
@@ -350,7 +371,7 @@ def shrunk(distances: np.ndarray, gamma: float) -> np.ndarray:
 
 def nonnegative(A: Patterns) -> Patterns:
     """The same patterns; a feature below 0 is refused."""
-    values = A.matrix.data if sp.issparse(A.matrix) else A.matrix
+    values = A.matrix.values if isinstance(A.matrix, SparseRows) else A.matrix
     if values.size and values.min() < 0:
         raise ValueError(
             "This kernel is for features >= 0, such as histograms; X has negative ones."
@@ -361,5 +382,5 @@ def nonnegative(A: Patterns) -> Patterns:
 def summed(loop: Any, A: Patterns, B: Patterns) -> np.ndarray:
     """A sum over coordinates for all pairs."""
     found = np.empty((len(A), len(B)), A.squares.dtype)
-    loop(as_rows(A.matrix), as_rows(B.matrix), np.zeros(A.matrix.shape[1]), found)
+    loop(as_rows(A.plain), as_rows(B.plain), np.zeros(A.matrix.shape[1]), found)
     return found

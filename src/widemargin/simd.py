@@ -46,19 +46,19 @@ def aligned(size: int) -> np.ndarray:
     return block[skip : skip + size]
 
 
-def splat(builder, scalar):
+def splat(builder, scalar, vector=VECTOR4):
     """A vector with `scalar` in every lane."""
-    undefined = ir.Constant(VECTOR4, ir.Undefined)
+    undefined = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-    lanes = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
+    lanes = ir.Constant(ir.VectorType(I32, vector.count), [0] * vector.count)
     return builder.shuffle_vector(one, undefined, lanes)
 
 
-def vectors(builder, base, offset, count):
-    """Pointers to `count` vectors from float64 number `offset` of the array at `base`."""
+def vectors(builder, base, offset, count, vector=VECTOR4):
+    """Pointers to `count` vectors from number `offset` of the array at `base`."""
     first = builder.gep(base, [offset])
-    steps = [builder.gep(first, [ir.Constant(I64, LANES * v)]) for v in range(count)]
-    return [builder.bitcast(place, VECTOR4.as_pointer()) for place in steps]
+    steps = [builder.gep(first, [ir.Constant(I64, vector.count * v)]) for v in range(count)]
+    return [builder.bitcast(place, vector.as_pointer()) for place in steps]
 
 
 def row_loop(builder, lo, hi, body):
@@ -74,23 +74,23 @@ def row_loop(builder, lo, hi, body):
         body(builder.add(rest, loop.index), 0)
 
 
-def emit_dots(builder, lo, hi, term, targets):
+def emit_dots(builder, lo, hi, term, targets, vector=VECTOR4):
     """Sums in registers, two per vector so that additions overlap."""
-    zero = ir.Constant(VECTOR4, [0.0] * LANES)
-    sums = [[cgutils.alloca_once(builder, VECTOR4) for _ in targets] for _ in range(2)]
+    zero, align = ir.Constant(vector, [0.0] * vector.count), 8 if vector is VECTOR4 else 4
+    sums = [[cgutils.alloca_once(builder, vector) for _ in targets] for _ in range(2)]
     for total in (*sums[0], *sums[1]):
         builder.store(zero, total)
 
     def body(t, slot):
         value, rows = term(t)
         for total, row in zip(sums[slot], rows, strict=True):
-            product = builder.fmul(value, builder.load(row, align=8), flags=FAST)
+            product = builder.fmul(value, builder.load(row, align=align), flags=FAST)
             builder.store(builder.fadd(builder.load(total), product, flags=FAST), total)
 
     row_loop(builder, lo, hi, body)
     for even, odd, target in zip(*sums, targets, strict=True):
         total = builder.fadd(builder.load(even), builder.load(odd), flags=FAST)
-        builder.store(total, target, align=8)
+        builder.store(total, target, align=align)
 
 
 def emit_best(builder, lo, hi, term, targets):

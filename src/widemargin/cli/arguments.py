@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from math import inf
 from typing import Any, NoReturn
 
 from .. import __version__
@@ -42,18 +43,26 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
-def number(kind: Any, low: float, strict: bool = False, high: float = float("inf")) -> Any:
-    """A type of argument: a number in a range."""
+def number(
+    kind: Any, low: float = -inf, strict: bool = False, high: float = inf, below: float = inf
+) -> Any:
+    """A type of argument: a finite number in a range, which is also that of the estimators.
+
+    With `strict` it is above `low`; it is `high` at most and less than `below`.
+    """
+    words = [f"above {low:g}" if strict else f"{low:g} or more"] if low > -inf else []
+    words += [f"{high:g} at most"] if high < inf else []
+    words += [f"below {below:g}"] if below < inf else []
+    wanted = ", ".join(words) or "a finite number is needed"
 
     def parse(text: str) -> Any:
         try:
             value = kind(text)
         except ValueError:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-        if not low <= value <= high or (strict and value == low) or value == float("inf"):
-            above = f"above {low:g}" if strict else f"{low:g} or more"
-            below = "" if high == float("inf") else f", {high:g} at most"
-            raise argparse.ArgumentTypeError(f"{text} is out of range: {above}{below}")
+        is_inside = low <= value <= high and value < below and abs(value) < inf
+        if not is_inside or (strict and value == low):
+            raise argparse.ArgumentTypeError(f"{text} is out of range: {wanted}")
         return value
 
     return parse
@@ -128,7 +137,7 @@ def add_train(commands: Any) -> None:
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="the file to write")
     group = parser.add_argument_group("model")
-    group.add_argument("--C", type=number(float, 0, True), default=1.0, help="weight of the hinges")
+    group.add_argument("--C", type=number(float, 0, True), help="weight of the hinges (default 1)")
     loss = (
         "classify: zero_one, or a file: a JSON or CSV cost matrix, or a JSON map of child to "
         "parent; tag: hamming, mean_hamming, or a file; rank: roc_area, average_precision, "
@@ -188,7 +197,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     width = 'a number, "scale" or "auto", as in scikit-learn (default: scale)'
     group.add_argument("--gamma", type=gamma, metavar="G", help=width)
     group.add_argument("--degree", type=number(int, 1), metavar="N", help="of poly (default 3)")
-    group.add_argument("--coef0", type=float, metavar="X", help="of poly (default 0)")
+    group.add_argument("--coef0", type=number(float), metavar="X", help="of poly (default 0)")
     pairs = "kernel between classes: a JSON map of child to parent, or a JSON or CSV matrix"
     group.add_argument("--output-kernel", metavar="FILE", help=pairs)
     many = "the largest number of support patterns (default: no limit)"
@@ -196,7 +205,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     which = "which pattern leaves a full buffer (default: as the solver has it)"
     group.add_argument("--budget", choices=BUDGETS, help=which)
     share = "share of the examples that may count as novel (default 0.1)"
-    group.add_argument("--nu", type=number(float, 0, True, 1), metavar="S", help=share)
+    group.add_argument("--nu", type=number(float, 0, True, below=1), metavar="S", help=share)
 
 
 def gamma(text: str) -> float | str:

@@ -30,6 +30,8 @@ SEQUENCE_LOSSES = ("hamming", "mean_hamming")
 ROWS = ("classify", "regress", "rank", "novelty")
 #: Options of some tasks only.
 TASKS_OF = {
+    "C": ("classify", "regress", "tag", "rank"),
+    "tol": ("classify", "regress", "tag", "rank"),
     "classes": ("classify", "tag"),
     "class_weight": ("classify",),
     "epsilon": ("regress",),
@@ -95,6 +97,8 @@ def check_task(args: Any) -> None:
     check_kernel(args)
     if args.task in LOSSES and args.loss is None:
         args.loss = LOSSES[args.task]
+    if args.C is None:
+        args.C = 1.0
     if args.tol is None:
         args.tol = 1e-2 if args.task == "tag" else 1e-3
     is_tagging, is_sequence = args.task == "tag", args.format in SEQUENCES
@@ -121,9 +125,10 @@ def check_kernel(args: Any) -> None:
     """Options of kernels, and solvers that go with them."""
     if args.task == "novelty":
         args.kernel = args.kernel or "rbf"
-        if args.solver not in ("auto", "svmd", "norma"):
-            raise UsageError(f"--solver {args.solver} is not for novelty: svmd and norma are.")
     kernel = args.kernel or "linear"
+    is_classifier = args.task not in ("regress", "novelty")
+    if is_kernel_machine(args) and not (is_classifier or args.solver in ("auto", "svmd", "norma")):
+        raise UsageError(f"--solver {args.solver} is not for {args.task}: svmd and norma are.")
     if is_kernel_machine(args) and args.solver not in ("auto", *KERNEL_SOLVERS):
         known = ", ".join(KERNEL_SOLVERS)
         raise UsageError(f"--solver {args.solver} learns linear models; --kernel needs {known}.")

@@ -81,10 +81,10 @@ class Plan:
 def train(args: Any) -> int:
     """The command."""
     check_paths(args)
-    names, classes = feature_names(args), parse_classes(args)
+    names, classes, model = feature_names(args), parse_classes(args), new_model(args)
     stream = open_training(args)
     held_out = [open_held_out(args, path) for path in args.validation or ()]
-    model, plan = new_model(args), make_plan(args, stream)
+    plan = make_plan(args, stream)
     if args.learning_curve:
         model.stop = watched_rows(args)
     say(args, f"{plan.solver}: {plan.reason}")

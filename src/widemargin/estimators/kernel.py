@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, kernel_hinges
-from ..kernels import Precomputed, is_stored_dense, make_kernel
+from ..kernels import DENSE_COLUMNS, Precomputed, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
@@ -29,8 +29,8 @@ from ..streams.fingerprint import Fingerprint, hashed_items
 from .fitting import named_solver, with_columns
 from .streaming import Streaming, check_weights
 
-#: Rows between two looks at the clock, at Ctrl-C and at the history.
-CHUNK_ROWS = 1024
+#: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
+CHUNK_ROWS, CHUNK_BYTES = 1024, 2**21
 #: Rows of a precomputed kernel whose eigenvalues are looked at.
 LOOKED_AT = 1000
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
@@ -41,11 +41,18 @@ LINEAR_ONLY = {
 }
 
 
+def chunk_rows(X) -> int:
+    """Rows of a chunk, in whole blocks of the learners."""
+    width = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
+    most = int(CHUNK_BYTES / (8 * max(1.0, width)))
+    return min(CHUNK_ROWS, max(128, most // 128 * 128))
+
+
 class Shuffled(ArrayStream):
     """Rows in memory in a given order; nothing is copied but the rows of a chunk."""
 
     def __init__(self, X, y, weight, order: np.ndarray, name: str = "X"):
-        super().__init__(X, y, weight=weight, name=name, chunk_rows=CHUNK_ROWS)
+        super().__init__(X, y, weight=weight, name=name, chunk_rows=chunk_rows(X))
         self.order = order
 
     def chunks(self, position: Any = None):
@@ -97,9 +104,13 @@ class KernelModel(Streaming):
 
     @property
     def support_vectors_(self) -> Any:
-        """The patterns with a coefficient that is not zero, (n_support, d)."""
+        """The patterns with a coefficient that is not zero, (n_support, d).
+
+        They are an array, or a CSR matrix where they have many columns and are stored sparse.
+        """
         machine = self._current_machine("support_vectors_")
-        return machine.support.patterns[machine.used].matrix
+        rows = machine.support.patterns[machine.used].plain
+        return rows.toarray() if sp.issparse(rows) and rows.shape[1] <= DENSE_COLUMNS else rows
 
     @property
     def dual_coef_(self) -> np.ndarray:
@@ -235,7 +246,7 @@ class KernelModel(Streaming):
             params = self.gamma, self.degree, self.coef0
             kernel = make_kernel(self.kernel, *params, X=part.X)
         self.kernel_ = kernel if not isinstance(kernel, Precomputed) else Precomputed()
-        return Support(kernel, part.n_features, self.precision, is_stored_dense(part.X))
+        return Support(kernel, part.n_features, self.precision, is_stored_dense(part.X, kernel))
 
     def _oracle_of(self, chunk: Chunk):
         if not self.is_kernel_machine:

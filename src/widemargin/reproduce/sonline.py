@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..expansion import Support, scores
-from ..kernels import RBF
+from ..kernels import RBF, is_stored_dense
 from ..losses import Confusion
 from ..pages.charts import Series, chart
 from ..solvers.kernel_learner import KernelTask, Part
@@ -179,7 +179,8 @@ def trained(
         trained(solver, rows.few(FIRST, None), data, seed, cost)
     (C, gamma), order = PARAMETERS[data], np.random.default_rng(seed).permutation(len(rows.y))
     X, y = rows.X[order], rows.y[order]
-    support = Support(RBF(gamma), X.shape[1])
+    kernel = RBF(gamma)
+    support = Support(kernel, X.shape[1], dense=is_stored_dense(X, kernel))
     task = KernelTask("classes", 10, cost=cost, C=C)
     learner = solver.kernel_learner(task, support, np.random.default_rng(seed))
     begin = time.process_time()

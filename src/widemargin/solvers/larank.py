@@ -52,6 +52,8 @@ FIRST = 256
 TOGETHER = 64
 #: Sweeps of a final optimisation at most.
 MOST_SWEEPS = 100_000
+#: Numbers for each slot besides those of classes, rows between patterns included.
+SLOT_NUMBERS = 9
 #: Arrays of `Machine` with an entry, or a column, for each slot.
 SLOTTED = ("beta", "score", "own", "bound", "label", "row", "live", "place", "free", "purpose")
 
@@ -71,7 +73,8 @@ class LaRank:
     tau : float
         Differences of gradients that are not worth a step, as a share of the largest loss.
     memory : float
-        Megabytes of patterns and of kernel values between them that are kept.
+        Megabytes of patterns, of kernel values between them and of all else that grows with them;
+        half of it is for kernel values in any case.
     block : int
         Examples whose kernel values are computed together.
     window : float
@@ -139,7 +142,10 @@ class LaRankLearner:
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)
-        self.gram = Gram(support, solver.memory, with_patterns=True)
+        numbers = 2 * task.n_outputs + SLOT_NUMBERS
+        # blocks twice: as they are computed
+        beside = 2 * solver.block * support.dtype.itemsize + 8 * numbers
+        self.gram = Gram(support, solver.memory, beside)
         self.gram.grow(FIRST)
         self.machine = new_machine(task.n_outputs, FIRST, rng)
         self.machine = self.machine._replace(waiting=self._waiting())
@@ -302,7 +308,7 @@ class LaRankLearner:
     def _grow(self, block: Block) -> Block:
         """Room for half as many slots again."""
         self._serve()  # the list of those who wait may become shorter
-        capacity = 3 * self.gram.capacity // 2
+        capacity = 9 * self.gram.capacity // 8
         self.gram.grow(capacity)
         larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
         for name in ("row", "purpose"):

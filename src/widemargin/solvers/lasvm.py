@@ -46,8 +46,10 @@ BLOCK = 128
 CHOICE = 256
 #: Examples that are turned into patterns together.
 CHUNK = 1024
-#: Share of the memory for rows between patterns; the rest is for the block at hand.
-KEPT_SHARE = 0.95
+#: Numbers that a machine, a block and the rows between patterns have for each slot.
+SLOT_NUMBERS = 13
+#: Rows that are worth their memory, for each pattern strictly inside its box.
+WANTED = 2
 #: Steps of one Finish, at most.
 MOST_STEPS = 10_000_000
 
@@ -79,7 +81,8 @@ class LaSVM:
     reprocess : int
         Calls of Reprocess after each example.
     memory : float
-        Megabytes of patterns and of kernel values that are kept.
+        Megabytes of patterns, of kernel values and of all else that grows with the patterns; half
+        of it is for kernel values in any case.
 
     Examples
     --------
@@ -136,7 +139,9 @@ class LaSVMLearner:
                 "several classes."
             )
         self.solver, self.task, self.support = solver, task, support
-        self.gram = Gram(support, KEPT_SHARE * solver.memory, with_patterns=True)
+        block = CHOICE if solver.selection != "random" else BLOCK
+        beside = 2 * block * support.dtype.itemsize + 8 * SLOT_NUMBERS  # twice: as it is computed
+        self.gram = Gram(support, solver.memory, beside)
         self.progressive = Progressive()
         self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
         self.rule = Rule(
@@ -227,12 +232,17 @@ class LaSVMLearner:
             some = order[begin : begin + CHUNK]
             X = part.X[some] if chosen else part.X[begin : begin + CHUNK]
             patterns = self.support.patterns_of(X)
+            self.gram.expect(WANTED * self._n_inside() + BLOCK)
             for start in range(0, some.size, block):
                 here = some[start : start + block]
                 known = np.empty(here.size, np.int64)
                 examples.locate(self.machine, places, row, begin + start, known)
                 coming = self._make_coming(margins[here], costs[here], row + here, known)
                 self._absorb_block(patterns[start : start + block], coming)
+
+    def _n_inside(self) -> int:
+        """Patterns strictly inside their box: steps are mostly made by them."""
+        return int(np.count_nonzero((self.machine.up == 0) & (self.machine.down == 0)))
 
     def _make_coming(self, margins, costs, rows, known) -> Coming:
         n = margins.size
