@@ -169,7 +169,7 @@ class BoundedTable(SlotTable):
         if n:
             values[:-1, :-1], row_of[-1] = self.values, -1
         used, clock = np.zeros(n, np.int64), np.zeros(1, np.int64)
-        return Kept(values, row_of, row_of.copy(), used, clock)
+        return Kept(values, row_of, row_of.copy(), used, clock, np.array([n]))
 
     def _choose(self, slots: Slots, store: Store) -> None:
         """The budget's choices, one after another."""
