@@ -35,7 +35,7 @@ CHUNKS_GRID = (0.03, 0.1, 0.3)
 CONTESTANTS = {
     "batch, gap 1 % proven": "auto",
     "functional descent, 2 passes": FunctionalDescent(),
-    "the same, inner one-slack": FunctionalDescent(inner="one_slack"),
+    "steps that only add, inner one-slack": FunctionalDescent(inner="one_slack"),
     "Pegasos averaged, 2 passes": Pegasos(),
     "averaged perceptron, 2 passes": Perceptron(passes=2),
 }

@@ -9,7 +9,9 @@ from sklearn.datasets import load_iris
 
 from widemargin import (
     HeldOut,
+    LatentSVM,
     SequenceTagger,
+    StructuredSVM,
     SVMClassifier,
     SVMRegressor,
     TrainingHinge,
@@ -17,6 +19,7 @@ from widemargin import (
     load,
 )
 from widemargin.cli.main import main
+from widemargin.problems import Multiclass
 from widemargin.solvers import FunctionalDescent, Pegasos, Perceptron
 
 X, Y = load_iris(return_X_y=True)
@@ -81,6 +84,20 @@ def test_streams_and_columns_that_come_later():
     online = SVMClassifier(stop=HeldOut(*LATER), random_state=0)
     online.partial_fit(*PAST, classes=[0, 1, 2])
     assert np.isfinite(last_losses(online)).any()
+
+
+def test_problems_of_a_user_and_hidden_variables():
+    """Inputs of a problem are left as they are."""
+    problem = Multiclass(4, 1.0 - np.eye(3), 0.0)
+    rule = HeldOut(*LATER)
+    for fit in ("fit", "fit_stream"):
+        model = StructuredSVM(problem, stop=rule, tol=0.1, random_state=0)
+        getattr(model, fit)(*((PAST,) if fit == "fit_stream" else PAST))
+        assert last_losses(model)[-1] == pytest.approx(-model.score(*LATER))
+    bags = [X[i : i + 3] for i in range(0, 150, 3)]
+    signs = Y[::3] > 0
+    latent = LatentSVM(stop=HeldOut(bags[::2], signs[::2]), random_state=0).fit(bags, signs)
+    assert last_losses(latent)[-1] == pytest.approx(1 - latent.score(bags[::2], signs[::2]))
 
 
 def test_sequences():
@@ -153,3 +170,20 @@ def test_command_line(tmp_path, options, capsys):
     capsys.readouterr()
     assert main(["train", "classify", data, "-o", out, "--learning-curve"]) == 2
     assert "--validation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [(), ("--passes", "2")])
+def test_command_line_of_rankings(tmp_path, options):
+    """Held-out documents may lack the last columns."""
+    rng = np.random.default_rng(0)
+    rows, grades = rng.standard_normal((60, 3)), rng.integers(0, 3, 60)
+    labels = [f"{grade} qid:{i // 6}" for i, grade in enumerate(grades)]
+    data = write_rows(tmp_path / "past.svm", rows, labels)
+    held = write_rows(tmp_path / "later.svm", rows[:30, :2], labels[:30])
+    out = str(tmp_path / "m")
+    curve = ["--validation", held, "--learning-curve", *options]
+    assert main(["train", "rank", data, "-o", out, *curve]) == 0
+    model = load(out)
+    padded = np.hstack([np.round(rows[:30, :2], 5), np.zeros((30, 1))])
+    score = model.score(padded, grades[:30], qid=np.arange(30) // 6)
+    assert last_losses(model)[-1] == pytest.approx(1 - score, abs=1e-3)

@@ -240,7 +240,7 @@ def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
         estimator,
         oracle,
         geometry,
-        evaluate=estimator._mean_loss,
+        evaluate=lambda X, y, w: estimator._mean_loss(estimator._other_rows(X), y, w),
         train_loss=train_loss or (lambda w: estimator._mean_loss(X, y, w)),
         rule=rule,
     )
@@ -265,10 +265,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     start = getattr(estimator, "_start", None) if estimator.warm_start else None
     if start is not None and start.w.size != oracle.n_features:
         start = None
-    ready = stop.prepared(
-        lambda X, y, w: evaluate(with_columns(X, estimator), y, w),
-        lambda w: mean_hinge(oracle, w),
-    )
+    ready = stop.prepared(evaluate, lambda w: mean_hinge(oracle, w))
     last = run(solver, oracle, geometry, rng, ready, train_loss, start)
     estimator.solver_ = solver
     estimator.certificate_ = last.certificate
@@ -281,16 +278,15 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     return last
 
 
-def with_columns(X: Any, estimator) -> Any:
-    """Held-out rows in CSR with the columns of the model, which files may say otherwise."""
+def with_columns(X: Any, columns: int) -> Any:
+    """Rows in CSR with so many columns: a file tells only of those that it has."""
     if isinstance(X, tuple):  # documents and their queries
-        return (with_columns(X[0], estimator), *X[1:])
+        return (with_columns(X[0], columns), *X[1:])
     if not sp.issparse(X):
         return X
-    rows, columns = X.shape[0], estimator.n_features_in_
     if X.shape[1] > columns:
         return X[:, :columns]
-    return sp.csr_matrix((X.data, X.indices, X.indptr), (rows, columns), copy=False)
+    return sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], columns), copy=False)
 
 
 def mean_hinge(oracle, w: np.ndarray) -> float:

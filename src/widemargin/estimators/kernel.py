@@ -26,7 +26,7 @@ from ..solvers.learner import named, under
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
-from .fitting import named_solver, with_columns
+from .fitting import named_solver
 from .streaming import Streaming, check_weights
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
@@ -230,7 +230,7 @@ class KernelModel(Streaming):
         support = run.learner.support
         count = support.n_evaluations
         machine = Machine(support, run.learner.coefficients, run.learner.offsets)
-        scores = machine.scores(with_columns(self.stop.X, self))
+        scores = machine.scores(self._other_rows(self.stop.X))
         support.n_evaluations = count  # those of training are counted
         return float(np.mean(self._score_losses(scores, self.stop.y)))
 

@@ -255,6 +255,9 @@ random_state
         documents = Streaming._inputs(self, rows)
         return Queries(documents, queries.begin, queries.relevance)
 
+    def _other_rows(self, X):
+        return Streaming._other_rows(self, X)
+
     def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         """Mean loss over queries with pairs; X is `Queries`, (documents, qid), or documents."""
         if isinstance(X, Queries):

@@ -347,8 +347,11 @@ class Streaming:
     def _held_out(self, run: StreamRun) -> float:
         """The mean loss on held-out data now."""
         self.n_features_in_ = self._columns
-        w = run.learner.w
-        return self._mean_loss(with_columns(self.stop.X, self), self.stop.y, w)
+        return self._mean_loss(self._other_rows(self.stop.X), self.stop.y, run.learner.w)
+
+    def _other_rows(self, X):
+        """Held-out inputs with the columns of the model."""
+        return with_columns(X, self.n_features_in_)
 
     def _oracle_of(self, chunk: Chunk):
         """The examples of a chunk as an oracle, or an error that names the row."""

@@ -58,6 +58,9 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
             raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
         return chunk.X
 
+    def _other_rows(self, X):
+        return X
+
     def _encode(self, chunk, X):
         return self._problem, chunk.y, chunk.weight
 

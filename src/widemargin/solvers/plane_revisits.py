@@ -29,8 +29,8 @@ variables beta, gradients g at w_t and g' = g - <s, delta> at w_{t+1},
 up to the gap that the step leaves. Where alpha = 0 this is the theorem as it was.
 
 A step on W disturbs what other samples have settled. So each step is followed by a sweep of
-transfers over planes already found, of the next examples in the order of the pass, without
-decoding. Planes without mass that did not matter for some sweeps are dropped.
+transfers over planes already found, of examples drawn at random, without decoding. Planes without
+mass that did not matter for some sweeps are dropped.
 
 In the first pass there is nothing to revisit; the planes that its steps end with are kept, and are
 swept over before the second pass, whose bounds are other ones. An example may have been drawn more

@@ -149,7 +149,7 @@ class ProximalNewton:
             )
         begun, n = box.init(oracle, start), oracle.n_examples
         is_cold = not begun.beta.any()
-        passes = oracle.tally.limit / n
+        passes = (oracle.tally.limit - oracle.tally.calls) / n
         may_sample = self.sample and is_cold and passes >= SAMPLED
         sizes = sample_sizes(n, oracle.n_features) if may_sample else []
         state = proximal_state(oracle, begun, self.care)
