@@ -75,12 +75,14 @@ READINGS: dict[str, dict[str, Any]] = {
     "ten times the damping": {"scale": 10.0},
     "samples of 10": {"sample": 10},
     "samples of 100": {"sample": 100},
-    "samples of 1,000": {"sample": 1000},
-    "samples drawn evenly": {"working_set": "uniform"},
+    "samples of 917": {"sample": 917},
+    "samples of 917, five epochs": {"sample": 917, "epochs": 5},
+    "rows in one random order": {"working_set": "sequential"},
     "samples drawn by importance": {"working_set": "importance"},
     "one epoch": {"epochs": 1},
     "four epochs": {"epochs": 4},
-    "8 times gamma": {"gamma": 8.0},
+    "6 times gamma": {"gamma": 6.0},
+    "7 times gamma": {"gamma": 7.0},
 }
 
 Make = Callable[[int], Any]
@@ -88,7 +90,7 @@ Make = Callable[[int], Any]
 
 def methods() -> dict[str, tuple[Make, bool]]:
     """Title -> (solver for samples of k, whether it needs a C)."""
-    thesis: dict[str, Any] = {"residuals": "clamped", "average": None}
+    thesis: dict[str, Any] = {"residuals": "clamped", "average": None, "working_set": "uniform"}
     free: dict[str, Any] = {"average": None}
     return {
         "SFD1": (lambda k: FunctionalDescent(sample=k, schedule="constant", **thesis), False),

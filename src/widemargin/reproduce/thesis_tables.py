@@ -377,9 +377,10 @@ def tables_readings(results: Results, data: list[str]) -> list[Table]:
     means = [f"{PRINTED[method][d][0]:.2f}" for d in known for method in ("SFD1", "SFD2")]
     note = (
         "Test error %, seed 0, clamped residuals. Readings that agree with at least half of the "
-        f"printed numbers, and with how many: {', '.join(near) or 'none'}. Why so much depends on "
-        "the reading: clamped residuals let the margins of the frequent class only grow, and how "
-        "far they get depends on how many rows a step holds."
+        f"printed numbers, and with how many: {', '.join(near) or 'none'}. 917 is 1 % of the test "
+        "rows of IJCNN, 2.6 % of its training rows. Why so much depends on the reading: clamped "
+        "residuals let the margins of the frequent class only grow, and how far they get depends "
+        "on how many rows a step holds and how many of them a pattern reaches."
     )
     title = "SFD1 and SFD2 with one thing read otherwise"
     return [Table(title, ["", *head], [["printed", *means], *rows], note)]
