@@ -211,5 +211,5 @@ def test_what_patterns_took_of_the_bound_is_not_taken_back():
     before = gram._buffer
     assert before.nbytes < 0.7 * 2**20
     Shrinking.slot_bytes = 10
-    gram.grow(260)
+    gram.grow(340)
     assert gram._buffer is before
