@@ -214,8 +214,8 @@ order; seeds 0 to 4; kernel values in float32. Seconds are CPU seconds of one th
 Peaks of memory are of processes of their own that load the same float64 array and call `fit` of the
 estimators (`benchmarks/peaks.py`): after the imports, what the data add, what loading compiled code
 adds (Numba, LLVM), and what the fit adds to that. SVC solves pairs of classes one after another and
-does not fill its 200 MB. With `memory=100` LaRank's fit on MNIST adds 122 MB and takes 26 s, with
-`memory=64` 90 MB and 30 s.
+does not fill its 200 MB. With `memory=12` LaRank's fit on MNIST adds 34 MB, and the process takes
+less than SVC's; with `memory=16` it takes 14 s.
 """
 
 

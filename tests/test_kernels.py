@@ -197,3 +197,19 @@ def test_support_is_restored_to_the_bit(dense):
     assert other.n_evaluations == support.n_evaluations == 60
     x = support.patterns_of(B)
     np.testing.assert_array_equal(other.rows(x), support.rows(x))
+
+
+def test_what_patterns_took_of_the_bound_is_not_taken_back():
+    """Sparse patterns may become shorter on average; a second buffer would double the peak."""
+
+    class Shrinking(Support):
+        slot_bytes = 2000
+
+    support = Shrinking(RBF(0.3), 5, np.float64)
+    gram = Gram(support, 1.0, 0)
+    gram.grow(200)
+    before = gram._buffer
+    assert before.nbytes < 0.7 * 2**20
+    Shrinking.slot_bytes = 10
+    gram.grow(340)
+    assert gram._buffer is before

@@ -74,7 +74,8 @@ class Gram:
 
     def _shaped(self, capacity: int, n_rows: int | None = None) -> Kept:
         if n_rows is None:
-            n_rows = min(capacity, max(2, self._room(capacity) // max(1, capacity)))
+            room = min(self._room(capacity), self._buffer.size)  # what was given back stays so
+            n_rows = min(capacity, max(2, room // max(1, capacity)))
         if n_rows * capacity > self._buffer.size:  # two rows are always there
             self._buffer = np.empty(n_rows * capacity, self._buffer.dtype)
         return Kept(

@@ -30,7 +30,7 @@ from .fitting import named_solver
 from .streaming import Streaming, check_weights
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
-CHUNK_ROWS, CHUNK_BYTES = 1024, 2**21
+CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
 #: Rows of a precomputed kernel whose eigenvalues are looked at.
 LOOKED_AT = 1000
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
