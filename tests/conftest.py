@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import settings
 
 settings.register_profile("ci", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ci")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests send it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def data_folder(name: str) -> Path | None:

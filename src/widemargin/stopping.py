@@ -137,7 +137,7 @@ class HeldOut(Rule):
     >>> from widemargin import HeldOut, SVMClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SVMClassifier(stop=HeldOut(X[::3], y[::3]), random_state=0).fit(X, y)
-    >>> bool(model.history_["held_out_loss"][-1] == 1 - model.score(X[::3], y[::3]))
+    >>> bool(np.isclose(model.history_["held_out_loss"][-1], 1 - model.score(X[::3], y[::3])))
     True
     """
 
