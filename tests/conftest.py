@@ -11,7 +11,7 @@ from hypothesis import settings
 
 settings.register_profile("ci", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ci")
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests send it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
