@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..expansion import Support, scores
-from ..kernels import RBF
+from ..kernels import RBF, is_stored_dense
 from ..solvers.kernel_learner import KernelTask, Part
 
 #: A learner, and the examples that it has processed.
@@ -33,7 +33,8 @@ def fitted(
     called, whose time and kernel values are not counted.
     """
     rng = np.random.default_rng(seed)
-    order, support = rng.permutation(len(y)), Support(RBF(gamma), X.shape[1])
+    order, kernel = rng.permutation(len(y)), RBF(gamma)
+    support = Support(kernel, X.shape[1], dense=is_stored_dense(X, kernel))
     X, y = X[order], y[order]
     learner = solver.kernel_learner(KernelTask("binary", n_examples=len(y), C=C), support, rng)
     size, seconds = part or len(y), 0.0
