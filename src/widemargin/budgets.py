@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from .compile import kernel
+from .compile import borrowing
 from .expansion import Support
 from .gram import Gram, claim, find, release
 from .kernels import RBF, Patterns
@@ -52,7 +52,7 @@ FAR = 1e-12
 # ------------------------------------------------------------ choices
 
 
-@kernel
+@borrowing
 def take_row(slots, store, kept, p):
     """residual = k(x_p, .) and no heirs; False where the row is not at hand."""
     n = slots.counts[0]
@@ -68,7 +68,7 @@ def take_row(slots, store, kept, p):
     return True
 
 
-@kernel
+@borrowing
 def oldest(slots, store, kept, block, b):
     """The pattern that came first."""
     p = -1
@@ -79,7 +79,7 @@ def oldest(slots, store, kept, block, b):
     return p if take_row(slots, store, kept, p) else -1 - p
 
 
-@kernel
+@borrowing
 def least(slots):
     """The pattern of least |A_p|^2 k(x_p, x_p); the first to come among equals."""
     p, value = -1, np.inf
@@ -91,7 +91,7 @@ def least(slots):
     return p
 
 
-@kernel
+@borrowing
 def smallest(slots, store, kept, block, b):
     """The pattern that contributes least."""
     p = least(slots)
@@ -99,7 +99,7 @@ def smallest(slots, store, kept, block, b):
     return p if take_row(slots, store, kept, p) else -1 - p
 
 
-@kernel
+@borrowing
 def project(slots, store, kept, block, b):
     """The pattern that the others can best stand in for."""
     P, rho = store.inverse, store.ridge[0]
@@ -118,7 +118,7 @@ def project(slots, store, kept, block, b):
     return p
 
 
-@kernel
+@borrowing
 def merge(slots, store, kept, block, b):
     """Two patterns become one; see the head of this file."""
     if store.heirs[3] != 0.0:  # p has left already, now q
@@ -147,7 +147,7 @@ def merge(slots, store, kept, block, b):
     return p
 
 
-@kernel
+@borrowing
 def partner(slots, values, p):
     """The pattern q to merge p with, the place h of z between them, and the error."""
     best, place, error = -1, 0.0, np.inf
@@ -164,14 +164,14 @@ def partner(slots, values, p):
     return best, place, error
 
 
-@kernel
+@borrowing
 def merged(pp, pq, qq, log_k, h):
     """|A_z|^2 of z at h."""
     a, b = np.exp((1.0 - h) * (1.0 - h) * log_k), np.exp(h * h * log_k)
     return a * a * pp + 2.0 * a * b * pq + b * b * qq
 
 
-@kernel
+@borrowing
 def golden(pp, pq, qq, log_k):
     """The h in [0, 1] of the largest |A_z|^2."""
     low, high = 0.0, 1.0
@@ -194,7 +194,7 @@ def golden(pp, pq, qq, log_k):
     return h
 
 
-@kernel
+@borrowing
 def blend(slots, store, kept, block, b, p, q, h, k_pq):
     """A new pattern z between p and q with no coefficients yet. Returns its slot."""
     one, two = kept.row_of[p], kept.row_of[q]
@@ -211,13 +211,13 @@ def blend(slots, store, kept, block, b, p, q, h, k_pq):
     return z
 
 
-@kernel
+@borrowing
 def power(one, two, h):
     """one^h two^(1 - h)."""
     return np.float64(one) ** h * np.float64(two) ** (1.0 - h)
 
 
-@kernel
+@borrowing
 def admit_values(kept, slot, values, n_slots):
     """A row of kernel values given one by one, and its place in all other rows; see admit_row."""
     if kept.row_of[slot] >= 0:
@@ -232,7 +232,7 @@ def admit_values(kept, slot, values, n_slots):
     return row
 
 
-@kernel
+@borrowing
 def inherit(slots, store, kept, z, p, value):
     """z is the only heir of p: r = k_p - value k_z."""
     row = kept.row_of[z]

@@ -134,7 +134,17 @@ def pointer(function: Any, signature: Any) -> Any:
     signature : numba signature
         The exact types it is called with.
     """
-    dispatcher = cached(getattr(function, "py_func", function), foreign_types(signature))
+    options = getattr(function, "targetoptions", {})
+    borrows = {"_nrt": False} if options.get("_nrt") is False else {}
+    plain = getattr(function, "py_func", function)
+    dispatcher = cached(plain, foreign_types(signature), **borrows)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
+    find, (only,) = dispatcher.get_compile_result, dispatcher.overloads.values()
+
+    def result_of(wanted):
+        """What is compiled. Every call that passes the pointer asks twice, and hashes all types."""
+        return only if wanted.args == only.signature.args else find(wanted)
+
+    dispatcher.get_compile_result = result_of
     return dispatcher

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .compile import kernel
+from .compile import borrowing
 from .kernels import Kernel, Patterns, as_patterns
 from .sparse_rows import Pool, sparse_rows
 
@@ -240,7 +240,7 @@ def make_block(support: Support, patterns: Patterns, capacity: int) -> Block:
     return Block(rows, support.among(patterns), support.kernel.diagonal(patterns))
 
 
-@kernel
+@borrowing
 def admit_column(block, b, slot):
     """Example b of the block is the pattern of `slot` from now on, for it and the later ones."""
     for c in range(b, block.rows.shape[0]):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compile import kernel
+from .compile import borrowing
 from .expansion import admit_column
 from .gram import admit_row, release
 from .simd import aligned, padded
@@ -109,7 +109,7 @@ def grown_slots(slots: Slots, capacity: int) -> Slots:
 # ------------------------------------------------------------ outputs and coefficients
 
 
-@kernel
+@borrowing
 def through(kappa, x, out, n):
     """out = kappa x, for the first n entries; empty kappa is the identity."""
     if kappa.size == 0:
@@ -123,7 +123,7 @@ def through(kappa, x, out, n):
         out[k] = total
 
 
-@kernel
+@borrowing
 def inner(slots, s, t):
     """A_s' kappa A_t."""
     i, j, total = s * slots.width, t * slots.width, 0.0
@@ -140,7 +140,7 @@ def inner(slots, s, t):
     return total
 
 
-@kernel
+@borrowing
 def flush(slots, s):
     """Bring the mean of slot s up to now: M_s += (S - entry_s) A_s, before A_s changes."""
     since = slots.mean[1] - slots.entry[s]
@@ -150,7 +150,7 @@ def flush(slots, s):
     slots.entry[s] = slots.mean[1]
 
 
-@kernel
+@borrowing
 def free_slot(slots):
     """A slot for a new pattern: one that became free, or the next."""
     n, used = slots.counts[0], slots.counts[1]
@@ -163,7 +163,7 @@ def free_slot(slots):
     return slot
 
 
-@kernel
+@borrowing
 def occupy(slots, slot, own):
     """A pattern has come; its coefficients are zero still."""
     slots.born[slot] = slots.counts[2]
@@ -174,7 +174,7 @@ def occupy(slots, slot, own):
     slots.counts[2] += 1
 
 
-@kernel
+@borrowing
 def enter(slots, store, kept, block, b):
     """Example b becomes a pattern. Returns its slot."""
     slot = free_slot(slots)
@@ -191,7 +191,7 @@ def enter(slots, store, kept, block, b):
     return slot
 
 
-@kernel
+@borrowing
 def note(store, slot, b, p, q, h):
     """Write down what a slot holds now, for the owner of the patterns."""
     event = store.events[store.n_events[0]]
@@ -199,7 +199,7 @@ def note(store, slot, b, p, q, h):
     store.n_events[0] += 1
 
 
-@kernel
+@borrowing
 def leave(slots, store, kept, p):
     """Pattern p hands its shares over and goes."""
     W, width, n, K = slots.W, slots.width, slots.counts[0], slots.K
@@ -231,7 +231,7 @@ def leave(slots, store, kept, p):
 # ------------------------------------------------------------ the inverse of "project"
 
 
-@kernel
+@borrowing
 def widen_inverse(slots, store, values, slot, n):
     """P with one pattern more; `values` are its kernel values with the n slots there were."""
     P, u, rho = store.inverse, store.residual, store.ridge[0]
@@ -255,7 +255,7 @@ def widen_inverse(slots, store, values, slot, n):
     P[slot, slot] = 1.0 / rest
 
 
-@kernel
+@borrowing
 def narrow_inverse(store, p, n):
     """P without pattern p."""
     P, u = store.inverse, store.residual

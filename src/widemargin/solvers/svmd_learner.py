@@ -71,6 +71,7 @@ class OnlineKernelMachine:
         self.solver, self.task, self.support, self.rule = solver, task, support, rule
         self.loss: Loss = find_loss(solver.loss, task.kind, solver.nu is not None)
         self.progressive = Progressive()
+        self._loop: tuple[Any, tuple[Any, Any, Any]] | None = None
         self.seen = empty_seen(0, task.n_outputs)
         K, functions = task.n_outputs, 1 + solver.adapts
         limit = solver.buffer
@@ -126,15 +127,14 @@ class OnlineKernelMachine:
         block = Block(block.rows, block.among, np.ascontiguousarray(block.own))
         if self.rule.step == 0.0:
             self._choose_step(block.own)
-        given = (self.machine, store, kept, block, self.seen, self.rule, self.work)
-        loop = compiled_block(self.solver.adapts, tuple(typeof(part) for part in given))
-        signature = choose_signature(*(typeof(part) for part in (slots, store, kept, block)))
-        choose = pointer(BUDGETS[self.solver.budget], signature)
+        if self._loop is None:
+            self._loop = self._compiled(block)
+        loop, functions = self._loop
         done, made = 0, []
         while True:
             done, wanted = loop(
                 *(self.machine, store, kept, block, targets, weights, self.seen, self.rule),
-                *(self.work, *self.loss.pointers, choose, done, start),
+                *(self.work, *functions, done, start),
             )
             made += store_events(self.support, store, patterns)
             if wanted < 0:
@@ -143,6 +143,19 @@ class OnlineKernelMachine:
         if made:
             settle_merged(self.gram, slots, made)
         renew(slots, store, self.support)
+
+    def _compiled(self, block: Block) -> tuple[Any, tuple[Any, Any, Any]]:
+        """The loop over a block, and the loss and the budget it is told.
+
+        Blocks differ in their sizes, never in their types, and to find the types of so many arrays
+        takes as long as the loop over a block.
+        """
+        machine, store, kept = self.machine, self.store, self.gram.kept
+        given = (machine, store, kept, block, self.seen, self.rule, self.work)
+        loop = compiled_block(self.solver.adapts, tuple(typeof(part) for part in given))
+        signature = choose_signature(*(typeof(part) for part in (machine.slots, *given[1:4])))
+        choose = pointer(BUDGETS[self.solver.budget], signature)
+        return loop, (*self.loss.pointers, choose)
 
     def _choose_step(self, own: np.ndarray) -> None:
         """The first step, in units of 1 / k((x, y), (x, y)): a longer one oversteps."""

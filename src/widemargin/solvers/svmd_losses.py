@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ..compile import VECTOR, kernel, pointer
+from ..compile import VECTOR, borrowing, pointer
 
 MATRIX = types.float64[:, ::1]
 VALUE = types.Tuple((types.float64, types.float64))(types.float64, VECTOR, MATRIX, VECTOR, VECTOR)
@@ -68,7 +68,7 @@ class Loss:
 # ------------------------------------------------------------ one output
 
 
-@kernel
+@borrowing
 def straight(y, z, cost, shape, v, chi):
     """Piecewise linear losses have no curvature."""
     for k in range(chi.size):
@@ -76,34 +76,34 @@ def straight(y, z, cost, shape, v, chi):
     return 0.0
 
 
-@kernel
+@borrowing
 def hinge(y, z, cost, shape, xi):
     gap = shape[0] - y * z[0]
     xi[0] = -y if gap > 0.0 else 0.0
     return max(0.0, gap), 1.0 if gap > 0.0 else 0.0
 
 
-@kernel
+@borrowing
 def squared_hinge(y, z, cost, shape, xi):
     gap = max(0.0, shape[0] - y * z[0])
     xi[0] = -y * gap
     return 0.5 * gap * gap, gap
 
 
-@kernel
+@borrowing
 def squared_hinge_curve(y, z, cost, shape, v, chi):
     chi[0] = y * y * v[0] if y * z[0] < shape[0] else 0.0
     return 0.0
 
 
-@kernel
+@borrowing
 def novelty(y, z, cost, shape, xi):
     gap = shape[0] - z[0]
     xi[0] = -1.0 if gap > 0.0 else 0.0
     return max(0.0, gap), 1.0 if gap > 0.0 else 0.0
 
 
-@kernel
+@borrowing
 def logistic(y, z, cost, shape, xi):
     m = y * z[0]
     e = np.exp(-abs(m))
@@ -112,7 +112,7 @@ def logistic(y, z, cost, shape, xi):
     return np.log1p(e) + max(0.0, -m), 0.0
 
 
-@kernel
+@borrowing
 def logistic_curve(y, z, cost, shape, v, chi):
     e = np.exp(-abs(z[0]))
     chi[0] = y * y * e / ((1.0 + e) * (1.0 + e)) * v[0]
@@ -122,7 +122,7 @@ def logistic_curve(y, z, cost, shape, v, chi):
 # ------------------------------------------------------------ classes
 
 
-@kernel
+@borrowing
 def multiclass(y, z, cost, shape, xi):
     truth, best = int(y), -1
     for k in range(z.size):
@@ -138,7 +138,7 @@ def multiclass(y, z, cost, shape, xi):
     return gap, 1.0
 
 
-@kernel
+@borrowing
 def graph(y, z, cost, shape, xi):
     truth, best, most = int(y), -1, 0.0
     for k in range(z.size):
@@ -153,9 +153,18 @@ def graph(y, z, cost, shape, xi):
     return most - z[truth], cost[truth, best]
 
 
-@kernel
+@borrowing
+def largest(z):
+    """max_k z_k; Numba's own may allocate, for an error to raise."""
+    found = z[0]
+    for k in range(1, z.size):
+        found = max(found, z[k])
+    return found
+
+
+@borrowing
 def multinomial(y, z, cost, shape, xi):
-    truth, top, total = int(y), z.max(), 0.0
+    truth, top, total = int(y), largest(z), 0.0
     for k in range(z.size):
         xi[k] = np.exp(z[k] - top)
         total += xi[k]
@@ -166,10 +175,10 @@ def multinomial(y, z, cost, shape, xi):
     return value, 0.0
 
 
-@kernel
+@borrowing
 def multinomial_curve(y, z, cost, shape, v, chi):
     """chi_k = p_k (v_k - sum_j p_j v_j)."""
-    top, total, mean = z.max(), 0.0, 0.0
+    top, total, mean = largest(z), 0.0, 0.0
     for k in range(z.size):
         chi[k] = np.exp(z[k] - top)
         total += chi[k]
@@ -184,14 +193,14 @@ def multinomial_curve(y, z, cost, shape, v, chi):
 # ------------------------------------------------------------ real targets
 
 
-@kernel
+@borrowing
 def epsilon_insensitive(y, z, cost, shape, xi):
     r = z[0] - y
     xi[0] = np.sign(r) if abs(r) > shape[1] else 0.0
     return max(0.0, abs(r) - shape[1]), 0.0
 
 
-@kernel
+@borrowing
 def huber(y, z, cost, shape, xi):
     r, width = z[0] - y, shape[1]
     xi[0] = max(-width, min(width, r))
@@ -200,19 +209,19 @@ def huber(y, z, cost, shape, xi):
     return width * (abs(r) - 0.5 * width), 0.0
 
 
-@kernel
+@borrowing
 def huber_curve(y, z, cost, shape, v, chi):
     chi[0] = v[0] if abs(z[0] - y) <= shape[1] else 0.0
     return 0.0
 
 
-@kernel
+@borrowing
 def squared(y, z, cost, shape, xi):
     xi[0] = z[0] - y
     return 0.5 * xi[0] * xi[0], 0.0
 
 
-@kernel
+@borrowing
 def squared_curve(y, z, cost, shape, v, chi):
     chi[0] = v[0]
     return 0.0

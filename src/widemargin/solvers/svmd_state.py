@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile import kernel
+from ..compile import borrowing
 from ..slots import Slots, flush, through
 
 #: Factors of all coefficients are multiplied out below this.
@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 # ------------------------------------------------------------ coefficients and their factors
 
 
-@kernel
+@borrowing
 def dot(x, y, n):
     total = 0.0
     for k in range(n):
@@ -85,7 +85,7 @@ def dot(x, y, n):
     return total
 
 
-@kernel
+@borrowing
 def settle_mean(slots):
     """Multiply the mean's factor out: m = 1, S = 0."""
     K, m = slots.K, slots.mean[0]
@@ -97,7 +97,7 @@ def settle_mean(slots):
     slots.mean[0], slots.mean[1] = 1.0, 0.0
 
 
-@kernel
+@borrowing
 def include(machine, rule):
     """f as it is now enters the mean."""
     numbers, mean, offset = machine.numbers, machine.slots.mean, machine.offset
@@ -113,7 +113,7 @@ def include(machine, rule):
     numbers[MEAN_MARGIN] += share * (numbers[MARGIN] - numbers[MEAN_MARGIN])
 
 
-@kernel
+@borrowing
 def settle(slots, scale):
     """Multiply the factors out: a = p = 1, q = 0."""
     K, width, W = slots.K, slots.width, slots.W
@@ -130,7 +130,7 @@ def settle(slots, scale):
     scale[2] = 0.0
 
 
-@kernel
+@borrowing
 def write_row(slots, scale, slot, alpha, beta, work):
     """Coefficients of a new pattern, in the units of a, p and q; beta is empty without v."""
     K, at, W = slots.K, slot * slots.width, slots.W

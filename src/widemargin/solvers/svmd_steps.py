@@ -68,7 +68,7 @@ import numpy as np
 from numba import types
 
 from ..budgets import choose_signature
-from ..compile import VECTOR, kernel, pointer
+from ..compile import VECTOR, borrowing, pointer
 from ..simd import class_dots
 from ..slots import enter, leave, through
 from .svmd_losses import CURVE, VALUE
@@ -99,19 +99,19 @@ UNKNOWN = 1000.0
 # ------------------------------------------------------------ pieces of a step
 
 
-@kernel
+@borrowing
 def regulariser(rule, clock):
     """c at this example."""
     return rule.c if rule.c > 0.0 else 1.0 / (rule.C * max(clock + 1.0, UNKNOWN))
 
 
-@kernel
+@borrowing
 def bounded(step, c):
     """The step, at most 1 / c; see the head of this file."""
     return min(step, 1.0 / c)
 
 
-@kernel
+@borrowing
 def predict(machine, block, b, work, both):
     """f(x, .) and, of `both`, v(x, .) of example b, through the output kernel; z = f + b."""
     slots, scale, K = machine.slots, machine.scale, machine.slots.K
@@ -128,7 +128,7 @@ def predict(machine, block, b, work, both):
         work.z[k] = work.f[k] + machine.offset[VALUE_ROW, k]
 
 
-@kernel
+@borrowing
 def any_of(x, n):
     """Whether one of the first n numbers is not zero."""
     found = False
@@ -137,7 +137,7 @@ def any_of(x, n):
     return found
 
 
-@kernel
+@borrowing
 def adapt_margin(numbers, rule, slope):
     """(57-61): the margin, its step and its trace; slope = w dl/d eps."""
     eps, v = numbers[MARGIN], numbers[MARGIN_TRACE]
@@ -148,7 +148,7 @@ def adapt_margin(numbers, rule, slope):
     numbers[MARGIN] = eps * np.exp(-eta * g)
 
 
-@kernel
+@borrowing
 def adapt_offsets(offset, rule, xi, chi, K):
     """(53-55): offsets, their steps and their traces."""
     for k in range(K):
@@ -159,7 +159,7 @@ def adapt_offsets(offset, rule, xi, chi, K):
         offset[VALUE_ROW, k] -= eta * xi[k]
 
 
-@kernel
+@borrowing
 def forget(machine, store, kept, p, work, both):
     """Pattern p leaves f, v, pi and |f|^2."""
     slots, scale, numbers, K = machine.slots, machine.scale, machine.numbers, machine.slots.K
@@ -193,7 +193,7 @@ def forget(machine, store, kept, p, work, both):
 # ------------------------------------------------------------ SVMD, Algorithm 2
 
 
-@kernel
+@borrowing
 def svmd_step(machine, block, b, y, weight, rule, value, curve, work):
     """One example. True where it becomes a pattern, whose coefficients are in xi and chi."""
     slots, scale, numbers, K = machine.slots, machine.scale, machine.numbers, machine.slots.K
@@ -246,7 +246,8 @@ def svmd_step(machine, block, b, y, weight, rule, value, curve, work):
     return is_new
 
 
-def _svmd_block(
+@borrowing
+def svmd_block(
     machine, store, kept, block, targets, weights, seen, rule, work, value, curve, choose, b, row
 ):
     """Examples b, b + 1, ... of a block; the number done and a row of the Gram wanted, or -1."""
@@ -274,7 +275,7 @@ def _svmd_block(
 # ------------------------------------------------------------ NORMA
 
 
-@kernel
+@borrowing
 def norma_step(machine, block, b, y, weight, rule, value, work):
     """One example. True where it becomes a pattern, whose coefficients are in xi."""
     scale, numbers, K, xi = machine.scale, machine.numbers, machine.slots.K, work.xi
@@ -303,11 +304,12 @@ def norma_step(machine, block, b, y, weight, rule, value, work):
     return is_new
 
 
-def _norma_block(
+@borrowing
+def norma_block(
     machine, store, kept, block, targets, weights, seen, rule, work, value, curve, choose, b, row
 ):
-    """As `_svmd_block`."""
-    slots, nothing = machine.slots, np.zeros(0)
+    """As `svmd_block`."""
+    slots, nothing = machine.slots, work.chi[:0]
     while True:
         while slots.counts[1] > store.limit:
             p = choose(slots, store, kept, block, b - 1)
@@ -337,4 +339,4 @@ def compiled_block(adapts: bool, kinds: tuple[Any, ...]) -> Any:
         *(machine, store, kept, block, VECTOR, VECTOR, seen, rule, work),
         *(types.FunctionType(VALUE), types.FunctionType(CURVE), choose, types.int64, types.int64),
     )
-    return pointer(_svmd_block if adapts else _norma_block, signature)
+    return pointer(svmd_block if adapts else norma_block, signature)
