@@ -19,6 +19,7 @@ from ..problems import Binary, Multiclass
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream
+from .chunks import class_numbers, example_weights, labels_of
 from .fitting import (
     SolverParameters,
     check_parameters,
@@ -218,8 +219,12 @@ class SVMClassifier(
         bias = intercept_size(self.fit_intercept, self.intercept_scaling)
         if len(self.classes_) > 2:
             return Multiclass(d, self.loss_matrix_, bias), label
-        cost = self.loss_matrix_  # signed margins
-        return Binary(d, bias), np.where(label == 1, cost[1, 0], -cost[0, 1])
+        return Binary(d, bias), self._signed(label)
+
+    def _signed(self, label: np.ndarray) -> np.ndarray:
+        """Margins of two classes, with their sign."""
+        cost = self.loss_matrix_
+        return np.where(label == 1, cost[1, 0], -cost[0, 1])
 
     def _weight_shape(self, n_weights: int):
         """Size of the constant feature, and the shape of `coef_`."""
@@ -271,14 +276,10 @@ class SVMClassifier(
         if self._may_grow:
             self._admit_classes(chunk)
         label = class_numbers(self.classes_, chunk)
-        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        per_class = self._class_factors()
-        if per_class is not None:
-            weights = per_class[label] if weights is None else weights * per_class[label]
+        weights = self._chunk_weights(chunk, label)
         if self._kind(self._streaming_solver()) == "classes":
             return label.astype(np.int64), weights
-        cost = self.loss_matrix_
-        signed = np.where(label == 1, cost[1, 0], -cost[0, 1])
+        signed = self._signed(label)
         if self.rescaling == "margin":
             return signed, weights
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
@@ -348,20 +349,18 @@ class SVMClassifier(
         """The problem, targets and weights of a chunk."""
         label = class_numbers(self.classes_, chunk)
         problem, target = self._problem(X.shape[1], label)
-        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        per_class = self._class_factors()
-        if per_class is not None:
-            weights = per_class[label] if weights is None else weights * per_class[label]
-        return problem, target, weights
+        return problem, target, self._chunk_weights(chunk, label)
 
-    def _class_factors(self) -> np.ndarray | None:
-        """Factors of C by class, or None."""
-        per_class = getattr(self, "class_weights_", None)
+    def _chunk_weights(self, chunk, label: np.ndarray) -> np.ndarray | None:
+        """Weights of the examples of a chunk times those of their classes, or None."""
+        weights, per_class = example_weights(chunk), getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
             per_class = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=self.classes_
             )
-        return per_class
+        if per_class is None:
+            return weights
+        return per_class[label] if weights is None else weights * per_class[label]
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
@@ -456,42 +455,3 @@ def check_labels(classes: np.ndarray) -> None:
     Each is shown twice: scikit-learn warns where it sees as many classes as examples.
     """
     check_classification_targets(np.tile(classes, 2))
-
-
-def labels_of(stream) -> np.ndarray:
-    """The classes of a stream that can be read again, else those of what is known of it."""
-    values = getattr(stream, "label_values", None)
-    if values is not None and stream.repeatable:
-        return np.asarray(values())
-    if isinstance(stream, ArrayStream):
-        return np.unique(np.asarray(stream.y))
-    if not stream.repeatable:
-        raise ValueError(
-            f"{stream.name} can be read only once, so its classes must be told: classes=[...]."
-        )
-    found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
-    if not found:
-        raise ValueError(f"{stream.name} has no examples.")
-    return np.unique(np.concatenate(found))
-
-
-def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
-    """Places of the labels of a chunk among the classes; a strange label is named."""
-    y = np.asarray(chunk.y)
-    if y.ndim != 1 or len(y) != chunk.size:
-        raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but labels of shape {y.shape}.")
-    if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
-        y = y.astype(str) if classes.dtype.kind in "US" else y
-    try:
-        label = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        strange = np.flatnonzero(classes[label] != y)
-    except TypeError:
-        strange, label = np.zeros(1, int), np.zeros(len(y), int)
-    if strange.size:
-        row = int(strange[0])
-        known = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
-        raise ValueError(
-            f"{chunk.where(row)}: the label {y[row]!s} was never declared; the classes are "
-            f"{known}. Declare all of them: classes=[...]."
-        )
-    return label

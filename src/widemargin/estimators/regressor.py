@@ -14,6 +14,7 @@ from ..persistence import Saving
 from ..problems import Regression
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
+from .chunks import example_weights
 from .fitting import (
     SolverParameters,
     check_parameters,
@@ -182,7 +183,7 @@ stop, warm_start, random_state
         if not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"{chunk.where(row)}: its target is {y[row]}.")
-        return y, None if chunk.weight is None else np.asarray(chunk.weight, float)
+        return y, example_weights(chunk)
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
