@@ -27,10 +27,10 @@ from .fitting import (
     checked_inputs,
     checked_weights,
     fit_linear,
-    intercept_size,
     refuse_all_zero,
     row_blocks,
 )
+from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
 
@@ -184,8 +184,7 @@ class SVMClassifier(
             return self._fit_rows(X, y, checked_weights(sample_weight, X))
         weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
-        bias, shape = self._weight_shape(problem.n_features)
-        return fit_linear(self, problem, X, y, target, weights, shape, bias, self.rescaling)
+        return fit_linear(self, problem, X, y, target, weights, self.rescaling)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from further examples; rows given twice count as two examples.
@@ -216,7 +215,7 @@ class SVMClassifier(
 
     def _problem(self, d: int, label: np.ndarray):
         """The problem of `d` features, and the targets of the labels 0..K-1."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        bias = intercept_size(self)
         if len(self.classes_) > 2:
             return Multiclass(d, self.loss_matrix_, bias), label
         return Binary(d, bias), self._signed(label)
@@ -226,11 +225,10 @@ class SVMClassifier(
         cost = self.loss_matrix_
         return np.where(label == 1, cost[1, 0], -cost[0, 1])
 
-    def _weight_shape(self, n_weights: int):
-        """Size of the constant feature, and the shape of `coef_`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        return bias, (outputs, n_weights // outputs - bool(bias))
+    @property
+    def _n_outputs(self) -> int:
+        """Rows of `coef_`."""
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     # ------------------------------------------------------------ kernel machines
 
@@ -364,11 +362,7 @@ class SVMClassifier(
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        table = self.coef_.T
-        if bias:
-            table = np.vstack([table, self.intercept_[None, :] / bias])
-        return np.ascontiguousarray(table).ravel()
+        return flattened(self.coef_, self.intercept_, intercept_size(self))
 
     def _example_weights(self, sample_weight, X, y):
         """sample_weight times class_weight, or None when both are absent."""
@@ -389,28 +383,18 @@ class SVMClassifier(
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         """`coef_` and `intercept_` from flat weights."""
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        table = w.reshape(-1, outputs).T
         d = self.n_features_in_
-        intercept = np.zeros(outputs)
-        if table.shape[1] > d:
-            intercept = float(self.intercept_scaling) * table[:, d]
-        return {
-            "coef_": np.ascontiguousarray(table[:, :d]),
-            "intercept_": intercept,
-            "classes_": self.classes_,
-            "n_features_in_": d,
-        }
+        coef, intercept = unflattened(w, self._n_outputs, d, self.intercept_scaling)
+        attributes = {"coef_": coef, "intercept_": intercept}
+        return attributes | {"classes_": self.classes_, "n_features_in_": d}
 
     def _mean_loss(self, X, y, w: np.ndarray) -> float:
         """Mean loss of the predictions of flat weights."""
-        # In blocks: no list of predictions as long as the data.
-        return sum(self._loss_sum(part, truth, w) for part, truth in row_blocks(X, y)) / len(y)
-
-    def _loss_sum(self, X, y, w: np.ndarray) -> float:
-        fitted = self._attributes(w)
-        scores = safe_sparse_dot(X, fitted["coef_"].T, dense_output=True) + fitted["intercept_"]
-        return float(self._score_losses(scores, y).sum())
+        fitted, total = self._attributes(w), 0.0
+        for part, truth in row_blocks(X, y):  # no list of predictions as long as the data
+            scores = safe_sparse_dot(part, fitted["coef_"].T, dense_output=True)
+            total += float(self._score_losses(scores + fitted["intercept_"], truth).sum())
+        return total / len(y)
 
     def _score_losses(self, scores: np.ndarray, y) -> np.ndarray:
         """The loss of each prediction; with two classes there may be one score or two."""

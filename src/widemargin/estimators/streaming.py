@@ -31,11 +31,10 @@ from .chunks import check_weights, checked_rows
 from .fitting import (
     check_parameters,
     checked_data,
-    flat_mask,
-    flat_prior,
     named_solver,
     with_columns,
 )
+from .flat_weights import shaped_geometry
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
@@ -53,7 +52,7 @@ class Streaming:
 
     The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
     be known before the first example), `_encode(chunk, X)` (problem, targets and weights of a
-    chunk), `_weight_shape(n_weights)`, `_attributes(w)` and its inverse `_flat_weights()`.
+    chunk), `_n_outputs` (rows of `coef_`), `_attributes(w)` and its inverse `_flat_weights()`.
     """
 
     C: float
@@ -67,7 +66,7 @@ class Streaming:
     n_features_in_: int
     _begin_stream: Callable
     _encode: Callable
-    _weight_shape: Callable
+    _n_outputs: Any
     _attributes: Callable
     _flat_weights: Callable
     _mean_loss: Callable
@@ -359,9 +358,7 @@ class Streaming:
         return checked_data(self, X, y, reset=is_first)
 
     def _geometry(self, n_weights: int) -> Geometry:
-        bias, shape = self._weight_shape(n_weights)
-        prior = flat_prior(self.prior, shape, bias)
-        return Geometry(n_weights, prior, flat_mask(self.nonnegative, shape, bias))
+        return shaped_geometry(self, n_weights, self._n_outputs)
 
     def _settle(self, run: StreamRun, reason: str | None) -> None:
         """Set the fitted attributes from the run."""
