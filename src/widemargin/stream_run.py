@@ -1,4 +1,4 @@
-"""Learning from a stream: the only loop over chunks. It makes the certificate and the history.
+"""Learning from a stream, chunk by chunk: the learner, the certificate and the history.
 
     scope "cache"   primal and dual of the problem whose examples are kept: known at any time
     scope "data"    of all data seen: after a pass at fixed weights (`verify`)

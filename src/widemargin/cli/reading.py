@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.classifier import class_numbers
+from ..estimators.chunks import class_numbers
 from ..streams import Chunk, Prefetched, Stream, StreamError, open_stream
 from ..streams.opening import ARROW_ENDINGS, SEQUENCES, first_name
 from .errors import NEEDS_ARROW, CommandError, UsageError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.classifier import class_numbers
+from ..estimators.chunks import class_numbers
 from ..streams import Chunk, StreamError
 from .errors import CommandError
 

@@ -19,6 +19,7 @@ from ..problems import Binary, Multiclass
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream
+from .chunks import class_numbers, example_weights, labels_of
 from .fitting import (
     SolverParameters,
     check_parameters,
@@ -26,10 +27,10 @@ from .fitting import (
     checked_inputs,
     checked_weights,
     fit_linear,
-    intercept_size,
     refuse_all_zero,
     row_blocks,
 )
+from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
 
@@ -183,8 +184,7 @@ class SVMClassifier(
             return self._fit_rows(X, y, checked_weights(sample_weight, X))
         weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
-        bias, shape = self._weight_shape(problem.n_features)
-        return fit_linear(self, problem, X, y, target, weights, shape, bias, self.rescaling)
+        return fit_linear(self, problem, X, y, target, weights, self.rescaling)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from further examples; rows given twice count as two examples.
@@ -215,17 +215,20 @@ class SVMClassifier(
 
     def _problem(self, d: int, label: np.ndarray):
         """The problem of `d` features, and the targets of the labels 0..K-1."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        bias = intercept_size(self)
         if len(self.classes_) > 2:
             return Multiclass(d, self.loss_matrix_, bias), label
-        cost = self.loss_matrix_  # signed margins
-        return Binary(d, bias), np.where(label == 1, cost[1, 0], -cost[0, 1])
+        return Binary(d, bias), self._signed(label)
 
-    def _weight_shape(self, n_weights: int):
-        """Size of the constant feature, and the shape of `coef_`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        return bias, (outputs, n_weights // outputs - bool(bias))
+    def _signed(self, label: np.ndarray) -> np.ndarray:
+        """Margins of two classes, with their sign."""
+        cost = self.loss_matrix_
+        return np.where(label == 1, cost[1, 0], -cost[0, 1])
+
+    @property
+    def _n_outputs(self) -> int:
+        """Rows of `coef_`."""
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     # ------------------------------------------------------------ kernel machines
 
@@ -271,14 +274,10 @@ class SVMClassifier(
         if self._may_grow:
             self._admit_classes(chunk)
         label = class_numbers(self.classes_, chunk)
-        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        per_class = self._class_factors()
-        if per_class is not None:
-            weights = per_class[label] if weights is None else weights * per_class[label]
+        weights = self._chunk_weights(chunk, label)
         if self._kind(self._streaming_solver()) == "classes":
             return label.astype(np.int64), weights
-        cost = self.loss_matrix_
-        signed = np.where(label == 1, cost[1, 0], -cost[0, 1])
+        signed = self._signed(label)
         if self.rescaling == "margin":
             return signed, weights
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
@@ -348,28 +347,22 @@ class SVMClassifier(
         """The problem, targets and weights of a chunk."""
         label = class_numbers(self.classes_, chunk)
         problem, target = self._problem(X.shape[1], label)
-        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        per_class = self._class_factors()
-        if per_class is not None:
-            weights = per_class[label] if weights is None else weights * per_class[label]
-        return problem, target, weights
+        return problem, target, self._chunk_weights(chunk, label)
 
-    def _class_factors(self) -> np.ndarray | None:
-        """Factors of C by class, or None."""
-        per_class = getattr(self, "class_weights_", None)
+    def _chunk_weights(self, chunk, label: np.ndarray) -> np.ndarray | None:
+        """Weights of the examples of a chunk times those of their classes, or None."""
+        weights, per_class = example_weights(chunk), getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
             per_class = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=self.classes_
             )
-        return per_class
+        if per_class is None:
+            return weights
+        return per_class[label] if weights is None else weights * per_class[label]
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        table = self.coef_.T
-        if bias:
-            table = np.vstack([table, self.intercept_[None, :] / bias])
-        return np.ascontiguousarray(table).ravel()
+        return flattened(self.coef_, self.intercept_, intercept_size(self))
 
     def _example_weights(self, sample_weight, X, y):
         """sample_weight times class_weight, or None when both are absent."""
@@ -390,28 +383,18 @@ class SVMClassifier(
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         """`coef_` and `intercept_` from flat weights."""
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        table = w.reshape(-1, outputs).T
         d = self.n_features_in_
-        intercept = np.zeros(outputs)
-        if table.shape[1] > d:
-            intercept = float(self.intercept_scaling) * table[:, d]
-        return {
-            "coef_": np.ascontiguousarray(table[:, :d]),
-            "intercept_": intercept,
-            "classes_": self.classes_,
-            "n_features_in_": d,
-        }
+        coef, intercept = unflattened(w, self._n_outputs, d, self.intercept_scaling)
+        attributes = {"coef_": coef, "intercept_": intercept}
+        return attributes | {"classes_": self.classes_, "n_features_in_": d}
 
     def _mean_loss(self, X, y, w: np.ndarray) -> float:
         """Mean loss of the predictions of flat weights."""
-        # In blocks: no list of predictions as long as the data.
-        return sum(self._loss_sum(part, truth, w) for part, truth in row_blocks(X, y)) / len(y)
-
-    def _loss_sum(self, X, y, w: np.ndarray) -> float:
-        fitted = self._attributes(w)
-        scores = safe_sparse_dot(X, fitted["coef_"].T, dense_output=True) + fitted["intercept_"]
-        return float(self._score_losses(scores, y).sum())
+        fitted, total = self._attributes(w), 0.0
+        for part, truth in row_blocks(X, y):  # no list of predictions as long as the data
+            scores = safe_sparse_dot(part, fitted["coef_"].T, dense_output=True)
+            total += float(self._score_losses(scores + fitted["intercept_"], truth).sum())
+        return total / len(y)
 
     def _score_losses(self, scores: np.ndarray, y) -> np.ndarray:
         """The loss of each prediction; with two classes there may be one score or two."""
@@ -456,42 +439,3 @@ def check_labels(classes: np.ndarray) -> None:
     Each is shown twice: scikit-learn warns where it sees as many classes as examples.
     """
     check_classification_targets(np.tile(classes, 2))
-
-
-def labels_of(stream) -> np.ndarray:
-    """The classes of a stream that can be read again, else those of what is known of it."""
-    values = getattr(stream, "label_values", None)
-    if values is not None and stream.repeatable:
-        return np.asarray(values())
-    if isinstance(stream, ArrayStream):
-        return np.unique(np.asarray(stream.y))
-    if not stream.repeatable:
-        raise ValueError(
-            f"{stream.name} can be read only once, so its classes must be told: classes=[...]."
-        )
-    found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
-    if not found:
-        raise ValueError(f"{stream.name} has no examples.")
-    return np.unique(np.concatenate(found))
-
-
-def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
-    """Places of the labels of a chunk among the classes; a strange label is named."""
-    y = np.asarray(chunk.y)
-    if y.ndim != 1 or len(y) != chunk.size:
-        raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but labels of shape {y.shape}.")
-    if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
-        y = y.astype(str) if classes.dtype.kind in "US" else y
-    try:
-        label = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        strange = np.flatnonzero(classes[label] != y)
-    except TypeError:
-        strange, label = np.zeros(1, int), np.zeros(len(y), int)
-    if strange.size:
-        row = int(strange[0])
-        known = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
-        raise ValueError(
-            f"{chunk.where(row)}: the label {y[row]!s} was never declared; the classes are "
-            f"{known}. Declare all of them: classes=[...]."
-        )
-    return label

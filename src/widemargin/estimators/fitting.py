@@ -214,11 +214,10 @@ def checked_inputs(estimator, X):
     return X
 
 
-def fit_linear(estimator, problem, X, y, target, weights, shape, bias, rescaling="margin"):
-    """Fit an estimator with `coef_` of the given shape; returns it."""
+def fit_linear(estimator, problem, X, y, target, weights, rescaling="margin"):
+    """Fit an estimator with `coef_` and `intercept_`; returns it."""
     check_size(problem.n_features)  # before anything of that size is allocated
-    prior = flat_prior(estimator.prior, shape, bias)
-    geometry = Geometry(problem.n_features, prior, flat_mask(estimator.nonnegative, shape, bias))
+    geometry = estimator._geometry(problem.n_features)
     oracle = make_oracle(problem, X, target, estimator.C, weights, rescaling)
     train_loss = None
     if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows):
@@ -328,61 +327,3 @@ def warn_unless_converged(estimator, last: Progress) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
-
-
-def intercept_size(fit_intercept, intercept_scaling) -> float:
-    """Size of the constant feature; 0 for no intercept."""
-    if isinstance(fit_intercept, str) and fit_intercept != "auto":
-        raise ValueError(f"fit_intercept is {fit_intercept!r}; True, False or 'auto' is needed.")
-    check_positive("intercept_scaling", intercept_scaling)
-    return float(intercept_scaling) if fit_intercept else 0.0
-
-
-def flat_prior(prior, shape: tuple[int, int], bias: float):
-    """A prior in the shape of `coef_` as one on the flat weights; the intercept's stays (0, 1)."""
-    if prior is None:
-        return None
-    try:
-        mean, variance = prior
-    except (TypeError, ValueError):
-        raise ValueError("prior must be a pair (mean, variance).") from None
-    outputs, d = shape
-    mean, variance = np.asarray(mean, float), np.asarray(variance, float)
-    place = flat_positions(shape)
-    size = outputs * (d + bool(bias))
-    flat_mean = np.zeros(size)
-    flat_mean[place] = coefficient_shaped("mean", mean, shape)
-    if variance.shape == (outputs * d, outputs * d) and variance.size > 1:
-        full = np.eye(size)
-        full[np.ix_(place, place)] = variance
-        return flat_mean, full
-    flat_variance = np.ones(size)
-    flat_variance[place] = coefficient_shaped("variance", variance, shape)
-    return flat_mean, flat_variance
-
-
-def flat_mask(nonnegative, shape: tuple[int, int], bias: float):
-    """`nonnegative` in the shape of `coef_` as a mask of the flat weights; never the intercept."""
-    mask = np.asarray(nonnegative)
-    if mask.dtype != bool:
-        raise ValueError(f"nonnegative must be True, False or a boolean mask, got {nonnegative!r}.")
-    flat = np.zeros(shape[0] * (shape[1] + bool(bias)), bool)
-    flat[flat_positions(shape)] = coefficient_shaped("mask", mask, shape)
-    return flat
-
-
-def coefficient_shaped(name: str, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Broadcast a number, (d,) or (outputs, d) to the flat coefficients."""
-    if values.shape not in ((), shape, (shape[1],)):
-        raise ValueError(
-            f"{name} has shape {values.shape}; a number, ({shape[1]},) or {shape} is needed "
-            "(the shape of coef_)."
-        )
-    return np.broadcast_to(values, shape).ravel()
-
-
-def flat_positions(shape: tuple[int, int]) -> np.ndarray:
-    """Where coef_.ravel() stands among the flat weights, which are feature-major."""
-    outputs, d = shape
-    output, feature = np.divmod(np.arange(outputs * d), d)
-    return feature * outputs + output

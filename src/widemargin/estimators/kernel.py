@@ -26,8 +26,9 @@ from ..solvers.learner import named, under
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
+from .chunks import check_weights
 from .fitting import named_solver
-from .streaming import Streaming, check_weights
+from .streaming import Streaming
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20

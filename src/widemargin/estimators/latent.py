@@ -24,13 +24,11 @@ from ..solvers import Uncertified
 from .fitting import (
     check_parameters,
     check_positive,
-    flat_mask,
-    flat_prior,
-    intercept_size,
     named_solver,
     pick_solver,
     stop_rule,
 )
+from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened
 from .streaming import is_streaming
 from .structured import (
     ProblemEstimator,
@@ -367,7 +365,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
 
     @property
     def _problem(self) -> Bags:
-        return Bags(self.n_features_in_, intercept_size(self.fit_intercept, self.intercept_scaling))
+        return Bags(self.n_features_in_, intercept_size(self))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -421,18 +419,14 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         return np.append(means[0] - means[1], 0.0)[: self._problem.n_features]
 
     def _geometry(self, n_weights: int) -> Geometry:
-        bias, shape = self._problem.bias, (1, self.n_features_in_)
-        prior = flat_prior(self.prior, shape, bias)
-        return Geometry(n_weights, prior, flat_mask(self.nonnegative, shape, bias))
+        return shaped_geometry(self, n_weights, 1)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
-        d, bias = self.n_features_in_, self._problem.bias
-        intercept = bias * w[-1] if bias else 0.0
-        return {"coef_": np.array(w[:d]).reshape(1, d), "intercept_": np.array([intercept])}
+        coef, intercept = unflattened(w, 1, self.n_features_in_, self._problem.bias)
+        return {"coef_": coef, "intercept_": intercept}
 
     def _flat_weights(self) -> np.ndarray:
-        bias = self._problem.bias
-        return np.append(self.coef_[0], self.intercept_ / bias if bias else [])
+        return flattened(self.coef_, self.intercept_, self._problem.bias)
 
     def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         """The error; `y` in {-1, +1} or in the caller's classes."""

@@ -25,12 +25,10 @@ from .fitting import (
     checked_inputs,
     checked_weights,
     finish_fit,
-    flat_mask,
-    flat_prior,
-    intercept_size,
     refuse_all_zero,
     row_blocks,
 )
+from .flat_weights import flat_mask, flat_prior, flattened, intercept_size, unflattened
 from .indicators import (
     as_indicator,
     as_kind,
@@ -272,7 +270,7 @@ max_seconds, stop, warm_start, random_state
 
     def _problem(self, d: int):
         """The problem of `d` features."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        bias = intercept_size(self)
         if self.pairs == "all":
             return LabelSets(d, self.costs_, "all", bias)
         return LabelTree(
@@ -326,7 +324,7 @@ max_seconds, stop, warm_start, random_state
 
     def _geometry(self, n_weights: int) -> Geometry:
         """The regulariser; weights of pairs have the prior (0, 1)."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        bias = intercept_size(self)
         L, extra = len(self.classes_), 4 * len(self.pairs_)
         shape = (L, (n_weights - extra) // L - bool(bias))
         prior = flat_prior(self.prior, shape, bias)
@@ -364,13 +362,10 @@ max_seconds, stop, warm_start, random_state
         """What a model needs to predict, from flat weights."""
         L, d = len(self.classes_), self.n_features_in_
         extra = 4 * len(self.pairs_)
-        table = w[: w.size - extra].reshape(-1, L).T
-        intercept = np.zeros(L)
-        if table.shape[1] > d:
-            intercept = float(self.intercept_scaling) * table[:, d]
+        coef, intercept = unflattened(w[: w.size - extra], L, d, self.intercept_scaling)
         kept = ("classes_", "n_features_in_", "pairs_", "parent_", "costs_", "output_kind_")
         return {
-            "coef_": np.ascontiguousarray(table[:, :d]),
+            "coef_": coef,
             "intercept_": intercept,
             "pair_coef_": w[w.size - extra :].reshape(-1, 2, 2).copy(),
             **{name: getattr(self, name) for name in kept},
@@ -378,11 +373,8 @@ max_seconds, stop, warm_start, random_state
 
     def _flat_weights(self) -> np.ndarray:
         """The inverse of `_attributes`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        table = self.coef_.T
-        if bias:
-            table = np.vstack([table, self.intercept_[None, :] / bias])
-        return np.concatenate([np.ascontiguousarray(table).ravel(), self.pair_coef_.ravel()])
+        table = flattened(self.coef_, self.intercept_, intercept_size(self))
+        return np.append(table, self.pair_coef_)
 
     # ------------------------------------------------------------ prediction
 

@@ -14,6 +14,7 @@ from ..expansion import scores
 from ..persistence import Saving
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
+from .chunks import example_weights
 from .fitting import SolverParameters, check_parameters, checked_inputs, checked_weights, is_number
 from .kernel import KernelModel
 
@@ -155,8 +156,7 @@ class NoveltyDetector(
 
     def _kernel_targets(self, chunk):
         """No targets; factors of C of a chunk."""
-        weights = None if chunk.weight is None else np.asarray(chunk.weight, float)
-        return np.zeros(chunk.size), weights
+        return np.zeros(chunk.size), example_weights(chunk)
 
     def _settle(self, run, reason) -> None:
         super()._settle(run, reason)

@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from ..streams import ArrayStream, Chunk
+from ..streams.opening import as_stream
 from ..streams.queries import Queries, QueryStream, group_rows, query_weights
 from .fitting import check_parameters, checked_data, checked_inputs, checked_weights
-from .streaming import Streaming, as_stream, is_streaming
+from .streaming import Streaming, is_streaming
 from .structured import ProblemEstimator
 
 LOSSES = "'roc_area', 'average_precision', 'precision@k', 'ndcg' and 'ndcg@k' (k an integer >= 1)"

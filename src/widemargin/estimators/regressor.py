@@ -14,6 +14,7 @@ from ..persistence import Saving
 from ..problems import Regression
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
+from .chunks import example_weights
 from .fitting import (
     SolverParameters,
     check_parameters,
@@ -21,9 +22,9 @@ from .fitting import (
     checked_inputs,
     checked_weights,
     fit_linear,
-    intercept_size,
     is_number,
 )
+from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
 
@@ -63,6 +64,8 @@ stop, warm_start, random_state
     >>> bool(abs(model.predict([[20.0]])[0] - 41) < 0.5)
     True
     """
+
+    _n_outputs = 1
 
     def __init__(
         self,
@@ -124,9 +127,7 @@ stop, warm_start, random_state
             return self._fit_kernel(X, y, weights)
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        problem = Regression(X.shape[1], self.epsilon, bias)
-        return fit_linear(self, problem, X, y, y, weights, (1, X.shape[1]), bias)
+        return fit_linear(self, self._problem(X.shape[1]), X, y, y, weights)
 
     def partial_fit(self, X, y, sample_weight=None):
         """Learn from further examples; rows given twice count as two examples.
@@ -144,10 +145,9 @@ stop, warm_start, random_state
         if not is_number(self.epsilon) or self.epsilon < 0:
             raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}.")
 
-    def _weight_shape(self, n_weights: int):
-        """Size of the constant feature, and the shape of `coef_`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        return bias, (1, n_weights - bool(bias))
+    def _problem(self, d: int) -> Regression:
+        """The problem of `d` features."""
+        return Regression(d, self.epsilon, intercept_size(self))
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         self._check_epsilon()
@@ -169,9 +169,7 @@ stop, warm_start, random_state
 
     def _encode(self, chunk, X):
         """The problem, targets and weights of a chunk."""
-        y, weights = self._targets(chunk)
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        return Regression(X.shape[1], self.epsilon, bias), y, weights
+        return self._problem(X.shape[1]), *self._targets(chunk)
 
     def _targets(self, chunk):
         """Finite targets and factors of C of a chunk."""
@@ -182,18 +180,17 @@ stop, warm_start, random_state
         if not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"{chunk.where(row)}: its target is {y[row]}.")
-        return y, None if chunk.weight is None else np.asarray(chunk.weight, float)
+        return y, example_weights(chunk)
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        return np.append(self.coef_[0], self.intercept_ / bias) if bias else self.coef_[0].copy()
+        return flattened(self.coef_, self.intercept_, intercept_size(self))
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         """`coef_` and `intercept_` from flat weights."""
         d = self.n_features_in_
-        intercept = float(self.intercept_scaling) * w[d:] if w.size > d else np.zeros(1)
-        return {"coef_": w[None, :d].copy(), "intercept_": intercept, "n_features_in_": d}
+        coef, intercept = unflattened(w, self._n_outputs, d, self.intercept_scaling)
+        return {"coef_": coef, "intercept_": intercept, "n_features_in_": d}
 
     def _mean_loss(self, X, y, w: np.ndarray) -> float:
         """Mean distance beyond the tube."""

@@ -6,10 +6,8 @@ An estimator gives what `Streaming` lists; everything else is here.
 from __future__ import annotations
 
 import dataclasses
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,47 +22,24 @@ from ..oracle import make_oracle
 from ..run import Certificate
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
 from ..stopping import HeldOut
+from ..stream_passes import UNFINISHED, Driver, is_final
 from ..stream_run import StreamRun, certified, check_same, hinges_of, soft_interrupt
-from ..streams import ArrayStream, Chunk, IteratorStream, Prefetched, Stream, StreamError
+from ..streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ..streams.fingerprint import Fingerprint
+from ..streams.opening import as_stream
+from .chunks import check_weights, checked_rows
 from .fitting import (
     check_parameters,
     checked_data,
-    flat_mask,
-    flat_prior,
     named_solver,
     with_columns,
 )
+from .flat_weights import shaped_geometry
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
-#: Reasons of an end that a checkpoint may go on from.
-UNFINISHED = ("interrupt", "seconds")
 #: Parameters that may differ between two calls.
 LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_state")
-
-
-def as_stream(source: Any) -> Stream:
-    """A stream from a stream, a pair (X, y), a path, a list of paths or an iterator of batches."""
-    if isinstance(source, Stream):
-        return source
-    if isinstance(source, tuple) and len(source) in (2, 3) and not isinstance(source[0], str):
-        return ArrayStream(source[0], source[1], weight=source[2] if len(source) == 3 else None)
-    if hasattr(source, "__arrow_c_stream__"):
-        from ..streams.arrow import ArrowStream
-
-        return ArrowStream(source)
-    paths = source if isinstance(source, list | tuple) else [source]
-    if paths and all(isinstance(path, str | Path) for path in paths):
-        from ..streams import open_stream
-
-        return open_stream(source)
-    if callable(source) or hasattr(source, "__next__"):
-        return IteratorStream(source)
-    raise TypeError(
-        f"{type(source).__name__} is not a stream; pass a stream of widemargin.streams, (X, y), "
-        "a path, or a function that returns an iterator of (X, y)."
-    )
 
 
 def is_streaming(solver: Any) -> bool:
@@ -77,7 +52,7 @@ class Streaming:
 
     The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
     be known before the first example), `_encode(chunk, X)` (problem, targets and weights of a
-    chunk), `_weight_shape(n_weights)`, `_attributes(w)` and its inverse `_flat_weights()`.
+    chunk), `_n_outputs` (rows of `coef_`), `_attributes(w)` and its inverse `_flat_weights()`.
     """
 
     C: float
@@ -91,7 +66,7 @@ class Streaming:
     n_features_in_: int
     _begin_stream: Callable
     _encode: Callable
-    _weight_shape: Callable
+    _n_outputs: Any
     _attributes: Callable
     _flat_weights: Callable
     _mean_loss: Callable
@@ -366,28 +341,14 @@ class Streaming:
 
     def _inputs(self, chunk: Chunk):
         """X of a chunk with as many columns as any chunk so far, finite."""
-        X: Any = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
-        if X.ndim != 2 or X.dtype.kind not in "fiub":
-            raise StreamError(
-                f"{chunk.source}: rows of numbers are needed, not an array of shape {X.shape} "
-                f"and type {X.dtype}."
-            )
-        entries = X.data if sp.issparse(X) else X
-        if entries.dtype.kind == "f" and not np.isfinite(entries).all():
-            if sp.issparse(X):
-                first = int(np.flatnonzero(~np.isfinite(entries))[0])
-                row = int(np.searchsorted(X.indptr, first, side="right")) - 1
-            else:
-                row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-            raise StreamError(f"{chunk.where(row)}: NaN or infinity among the features.")
+        X = checked_rows(chunk)
         if X.shape[1] == self._columns:
             return X
         if X.shape[1] > self._columns and not self._is_fixed:
             self._columns, self._is_fixed = X.shape[1], not sp.issparse(X)
             return X
         if X.shape[1] < self._columns and sp.issparse(X):
-            shape = (X.shape[0], self._columns)
-            return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
+            return with_columns(X, self._columns)
         raise StreamError(
             f"{chunk.where(0)}: {X.shape[1]} features, the model has {self._columns}."
         )
@@ -397,9 +358,7 @@ class Streaming:
         return checked_data(self, X, y, reset=is_first)
 
     def _geometry(self, n_weights: int) -> Geometry:
-        bias, shape = self._weight_shape(n_weights)
-        prior = flat_prior(self.prior, shape, bias)
-        return Geometry(n_weights, prior, flat_mask(self.nonnegative, shape, bias))
+        return shaped_geometry(self, n_weights, self._n_outputs)
 
     def _settle(self, run: StreamRun, reason: str | None) -> None:
         """Set the fitted attributes from the run."""
@@ -419,12 +378,6 @@ class Streaming:
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
         self.progressive_loss_ = run.learner.progressive.mean
         self.n_examples_seen_ = run.fingerprint.count
-
-
-def is_final(reason: str | None, run: StreamRun, passes: int | None) -> bool:
-    """Whether a checkpoint's run has nothing left to do."""
-    used_up = reason == "passes" and passes is not None and run.passes >= passes
-    return reason == "gap" or used_up
 
 
 def is_same(one: Any, two: Any) -> bool:
@@ -459,129 +412,6 @@ def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_onc
             )
     if resume and checkpoint is None:
         raise ValueError("resume=True needs checkpoint=..., the folder to go on from.")
-
-
-def check_weights(chunk: Chunk) -> None:
-    """Weights of examples are finite and not negative."""
-    if chunk.weight is None:
-        return
-    weights = np.asarray(chunk.weight, float)
-    if weights.shape != (chunk.size,):
-        raise StreamError(
-            f"{chunk.where(0)}: {chunk.size} examples, but weights of shape {weights.shape}."
-        )
-    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if wrong.size:
-        row = int(wrong[0])
-        raise StreamError(f"{chunk.where(row)}: its weight is {weights[row]}; >= 0 is needed.")
-
-
-class Stopped(Exception):
-    """A run was stopped between two chunks; its argument is the reason."""
-
-
-class Driver:
-    """Passes over a stream until the gap is proven or the passes are used up.
-
-    Parameters
-    ----------
-    run : StreamRun
-    stream : Stream
-    saver : Checkpoint
-    passes : int or None
-    verify : bool
-    max_seconds : float or None
-    is_stopped : callable
-        Whether Ctrl-C was pressed.
-    """
-
-    def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
-        self.run, self.stream, self.saver = run, stream, saver
-        self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
-        self.max_seconds = np.inf if max_seconds is None else float(max_seconds)
-
-    def go(self, position: Any) -> str:
-        """Learn; the reason of the end."""
-        try:
-            if isinstance(self.run.solver, OutOfCore):
-                return self.over_blocks(position)
-            return self.over_stream(position)
-        except Stopped as stop:
-            return str(stop)
-
-    def read(self, position: Any) -> None:
-        """One pass over the stream, or the rest of one."""
-        first = self.run.learner is None
-        for chunk in self.stream.chunks(position):
-            self.run.absorb(chunk)
-            self.run.record()
-            self.between(chunk.position, force=first)  # what cannot be saved is told at once
-            first = False
-        self.look_up()  # Ctrl-C may have ended the writer of a pipe, too
-
-    def between(self, position: Any, force: bool = False) -> None:
-        """A moment at which everything is consistent: save, and stop if asked to."""
-        interrupted, late = self.is_stopped(), self.run.elapsed > self.max_seconds
-        self.saver.offer(position, force or interrupted or late)
-        if interrupted:
-            raise Stopped("interrupt")
-        if late:
-            raise Stopped("seconds")
-
-    def look_up(self) -> None:
-        """A moment at which there is nothing to save."""
-        if self.is_stopped():
-            raise Stopped("interrupt")
-
-    def over_stream(self, position: Any) -> str:
-        """The learner wants to see the stream again and again."""
-        run = self.run
-        while True:
-            self.read(position)
-            position = None
-            run.end_pass()
-            last = self.passes is not None and run.passes >= self.passes
-            if self.verify or (not last and run.checks_gap(self.passes)):
-                run.record("verify", force=True)
-                certificate = run.verify(self.stream, self.look_up)
-                run.record("verify", force=True)
-                if certificate.gap <= run.tol:
-                    return "gap"
-            if last:
-                return "passes"
-            self.between(None, force=True)
-
-    def over_blocks(self, position: Any) -> str:
-        """The first pass fills the blocks on disk; all others read them."""
-        run = self.run
-        if run.passes == 0:
-            self.read(position)
-            if run.learner is None:
-                raise ValueError("The stream has no examples.")
-            run.n_rows, run.rows, run.passes = run.rows, 0, 1
-            run.record(force=True)
-        learner = run.learner
-        learner.checkpoint = lambda force: self.between(None, force)
-        most = None if self.passes is None else self.passes - 1
-        deadline = time.perf_counter() + self.max_seconds - run.elapsed
-
-        def told(report) -> None:
-            run.passes = report.passes
-            self.certify(report.is_proven)
-
-        report = learner.solve(run.tol, most, deadline, told)
-        run.passes = report.passes
-        self.certify(True)
-        if report.reason in UNFINISHED:
-            self.saver.offer(None, force=True)
-        return report.reason
-
-    def certify(self, is_proven: bool) -> None:
-        """What the learner knows of all data."""
-        run, learner = self.run, self.run.learner
-        gap = max(0.0, learner.gap(learner.primal, learner.dual))
-        run.certificate = Certificate(learner.primal, learner.dual, gap, "data")
-        run.record("verify" if is_proven else "pass", force=True)
 
 
 def warn_of_gap(run: StreamRun, estimator, verified: bool) -> None:

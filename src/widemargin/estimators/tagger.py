@@ -16,7 +16,8 @@ from ..problems.legal_steps import forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
 from ..sequences import Sequences, Vocabulary, pack_arrays
 from .explaining import Explanation, explanations
-from .fitting import check_parameters, intercept_size
+from .fitting import check_parameters
+from .flat_weights import intercept_size
 from .streaming import is_streaming
 from .structured import ProblemEstimator, checked_sequence_weights
 from .tag_inputs import (
@@ -194,7 +195,7 @@ max_seconds, stop, warm_start, random_state
             normalised=isinstance(self.loss, str) and self.loss == "mean_hamming",
             forbidden=forbidden_steps(self.constraints, self.classes_.tolist()),
             n_edges=self.n_edges_,
-            bias=intercept_size(self.fit_intercept, self.intercept_scaling),
+            bias=intercept_size(self),
             weighted=weighted,
         )
 

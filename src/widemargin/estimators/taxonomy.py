@@ -9,7 +9,7 @@ import numpy as np
 from ..losses import Taxonomy, cost_matrix
 from ..problems import SharedClasses
 from .classifier import SVMClassifier
-from .fitting import intercept_size
+from .flat_weights import flattened, intercept_size, unflattened
 
 
 class TaxonomyClassifier(SVMClassifier):
@@ -162,32 +162,28 @@ max_passes, max_seconds, stop, warm_start, random_state
 
     def _problem(self, d: int, label: np.ndarray):
         """The problem of `d` features; the targets are the labels 0..K-1."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
+        bias = intercept_size(self)
         paths = self._paths()
         return SharedClasses(d, self.loss_matrix_, paths, self._sizes(paths), bias), label
 
-    def _weight_shape(self, n_weights: int):
-        """Size of the constant feature, and the shape of `node_coef_`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        outputs = len(self.nodes_)
-        return bias, (outputs, n_weights // outputs - bool(bias))
+    @property
+    def _n_outputs(self) -> int:
+        """Rows of `node_coef_`."""
+        return len(self.nodes_)
 
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         """Weights of the nodes and of the classes from flat weights."""
-        d, table = self.n_features_in_, w.reshape(-1, len(self.nodes_)).T
-        intercept = np.zeros(len(table))
-        if table.shape[1] > d:
-            intercept = float(self.intercept_scaling) * table[:, d]
-        paths = self._paths()
-        above, sizes = np.zeros((len(paths), len(table))), self._sizes(paths)
+        d, paths = self.n_features_in_, self._paths()
+        coef, intercept = unflattened(w, self._n_outputs, d, self.intercept_scaling)
+        above, sizes = np.zeros((len(paths), len(coef))), self._sizes(paths)
         for k, path in enumerate(paths):
             above[k, path] = sizes[path]
         if len(paths) == 2:  # the score is that of the second class
             above = above[1:] - above[:1]
         return {
-            "coef_": np.ascontiguousarray(above @ table[:, :d]),
+            "coef_": above @ coef,
             "intercept_": above @ intercept,
-            "node_coef_": np.ascontiguousarray(table[:, :d]),
+            "node_coef_": coef,
             "node_intercept_": intercept,
             "nodes_": self.nodes_,
             "classes_": self.classes_,
@@ -196,8 +192,4 @@ max_passes, max_seconds, stop, warm_start, random_state
 
     def _flat_weights(self) -> np.ndarray:
         """The inverse of `_attributes`."""
-        bias = intercept_size(self.fit_intercept, self.intercept_scaling)
-        table = self.node_coef_.T
-        if bias:
-            table = np.vstack([table, self.node_intercept_[None, :] / bias])
-        return np.ascontiguousarray(table).ravel()
+        return flattened(self.node_coef_, self.node_intercept_, intercept_size(self))

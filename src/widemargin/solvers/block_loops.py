@@ -1,7 +1,6 @@
 """What a pass over rows in memory is, for `out_of_core.py`: one class per layout.
 
 `work` is a group of blocks ready to train on: packed rows, C_i, dual variables, places to work in.
-`Kept` are rows that stay in memory from one group to the next.
 """
 
 from __future__ import annotations
@@ -21,63 +20,6 @@ from .class_steps import block_pass, scores_of
 from .classes import ClassData, unpadded
 
 ONE, ALL = np.uint64(1), np.empty(0, np.int64)
-
-
-class Kept(NamedTuple):
-    """Rows in memory, and where they come from."""
-
-    values: np.ndarray
-    indices: np.ndarray  # empty for dense rows
-    indptr: np.ndarray
-    truth: np.ndarray
-    weights: np.ndarray | None
-    alpha: np.ndarray
-    row: np.ndarray  # number in the whole data
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory; that of parts joined is the sum of theirs."""
-        columns = self.values, self.indices, self.truth, self.alpha
-        return sum(column.nbytes for column in columns) + 24 * self.row.size
-
-
-def kept_rows(work, chosen: np.ndarray, row: np.ndarray) -> Kept:
-    """A copy of some rows of a block."""
-    values, indices, indptr = work.rows[:3]
-    starts = indptr[chosen].astype(np.int64)
-    lengths = indptr[chosen + ONE].astype(np.int64) - starts
-    ends = np.cumsum(lengths)
-    entries = np.arange(lengths.sum()) + np.repeat(starts - ends + lengths, lengths)
-    alpha = work.alpha.reshape(work.active.size, -1)[chosen].ravel()
-    return Kept(
-        values[entries],
-        indices[entries] if indices.size else indices[:0].copy(),
-        np.append(0, ends).astype(np.uint64),
-        work.truth[chosen],
-        None if work.weights is None else work.weights[chosen],
-        alpha,
-        row,
-    )
-
-
-def joined(parts: list[Kept]) -> Kept:
-    """Parts one after another; rows without weights weigh 1 beside rows with them."""
-    ends = np.concatenate([np.diff(part.indptr) for part in parts]).cumsum()
-    weights = None
-    if any(part.weights is not None for part in parts):
-        ones = (np.ones(part.row.size) if part.weights is None else part.weights for part in parts)
-        weights = np.concatenate(list(ones))
-    columns = zip(*parts, strict=True)
-    values, indices, _, truth, _, alpha, row = map(list, columns)
-    return Kept(
-        np.concatenate(values),
-        np.concatenate(indices),
-        np.append(np.uint64(0), ends).astype(np.uint64),
-        np.concatenate(truth),
-        weights,
-        np.concatenate(alpha),
-        np.concatenate(row),
-    )
 
 
 # ---------------------------------------------------------------------- one dual variable per row

@@ -12,29 +12,16 @@ the pass ends with steps over these, of all groups together. The steps are those
 memory, however many rows there are.
 
 symbol   meaning                                                             where
-alpha    dual variables, one per row or one per row and class                two files
+alpha    dual variables, one per row or one per row and class                disk
 v        sum alpha delta, the weights of alpha (classes: padded)             memory
 linear   l(alpha)                                                            memory
 mean     mean of v over this pass, which is a better primal point than v     memory
 look     the mean of the pass before: its exact objective, and which rows
          are at rest at it, are found while this pass goes by                memory
-home     which of the two files holds the alpha of a block                   memory
 order    blocks in the order of this pass; `position` groups are done        memory
 
-**Two files of alpha, and why.** A run may be killed at any moment, and what it wrote after its last
-checkpoint is on disk all the same. Pass p reads alpha from file (p - 1) mod 2 and writes it to file
-p mod 2, each block once. A checkpoint taken inside pass p finds the blocks done before it in the
-new file, where pass p does not write them again, and the blocks after it in the old file, which
-pass p does not write at all. So a run taken up from it reads what the first run read, whatever was
-written since. Pass p + 1 does overwrite the old file: when pass p ends, a checkpoint is forced.
-This is shadow paging; it does the work of an undo journal, without copying anything.
-
-The kept rows' alpha changes once more at the end of the pass, in memory. The forced checkpoint is
-taken before it is written to file p mod 2: the kept rows in it are a redo journal, and `restore`
-writes them again. Pass p + 1 does not write that file, so again nothing newer can be in the way.
-
-In the first pass rows are appended: a checkpoint has their number, what lies behind is cut off, and
-the rows of the block that is being filled are in the checkpoint.
+A run may be killed at any moment and taken up from its last checkpoint, bit for bit: how the files
+allow that is told in `dual_store.py`.
 """
 
 from __future__ import annotations
@@ -48,16 +35,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..simd import aligned
-from ..streams.blocks import BLOCK_BYTES, BlockStore, DiskFile, Slot, emptied, grown
-from .block_loops import LOOPS, Kept, joined, kept_rows
+from ..streams.blocks import BLOCK_BYTES, emptied
+from .block_loops import LOOPS
 from .box import shuffle
 from .dual_coordinate import fused_loop
-from .learner import Progressive, under, widened
+from .dual_store import DualStore
+from .kept_rows import KeptRows, kept_rows
+from .learner import Progressive, named, under, widened
 
-ONE, ALL = np.uint64(1), np.empty(0, np.int64)
 FIRST, LARGEST = 64, 4_096  # examples tested before they are learnt from, in the first pass
 GROUP = 16  # blocks in memory at a time
-HEAD = 8  # bytes before the dual variables: which pass wrote them
 SAMPLES = 32  # of the weights for their mean over a pass
 FEWEST, MOST, WORK = 5, 40, 4.0  # passes over m kept rows: WORK * n / m within these
 
@@ -142,24 +129,21 @@ class BlockDual:
         self.like = emptied(self.loop.prepared(oracle.data))
         self.bias, self.n_columns = bool(self.like.rows.bias), oracle.data.rows.n_columns
         block_bytes = max(1, solver.block_bytes // GROUP)
-        self.store = BlockStore(solver.folder, block_bytes, self.loop.row_bytes)
-        self.alpha = [DiskFile(solver.folder, f"alpha{t}.bin") for t in (0, 1)]
+        self.store = DualStore(solver.folder, block_bytes, self.loop)
+        self.kept = KeptRows(solver.block_bytes)
         self.progressive = Progressive()
         self.checkpoint: Callable[..., None] | None = None
         self.word = np.array([rng.integers(1, 2**63)], np.uint64)
-        self.slot = Slot()  # of the block being filled, later of the kept rows
         self.v = aligned((self.n_columns + self.bias) * self.loop.stride)
         self.mean, self.look = self.v.copy(), self.v.copy()
         self.best_w: np.ndarray | None = None
         self.linear = np.zeros(1)
-        self.order, self.home = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.order = np.zeros(0, np.int64)
         # first pass: rows of the pending block that are learnt, examples until the next test
         self.is_first, self.next_row, self.learnt, self.patience = True, 0, 0, FIRST
-        self.fresh_alpha = np.zeros(0)
         # later passes
         self.n_passes = self.position = self.n_visits = 0
-        self.is_judged = self.is_whole = True
-        self.kept: list[Kept] = []
+        self.is_judged = True
         self.total_cost, self.hinge = 0.0, 0.0
         self.primal, self.lower, self.last_gap, self.optimism = np.inf, 0.0, np.inf, 1.0
 
@@ -203,10 +187,9 @@ class BlockDual:
     @property
     def n_bytes(self) -> int:
         """Memory of rows, buffers and weights."""
-        vectors = (self.v, self.mean, self.look, self.best_w, self.fresh_alpha)
+        vectors = (self.v, self.mean, self.look, self.best_w)
         own = sum(vector.nbytes for vector in vectors if vector is not None)
-        kept = sum(part.n_bytes for part in self.kept)
-        return own + kept + self.slot.n_bytes + self.store.n_bytes
+        return own + self.kept.n_bytes + self.store.n_bytes
 
     # ------------------------------------------------------------------ first pass
 
@@ -221,10 +204,8 @@ class BlockDual:
         data, n = self.loop.prepared(oracle.data), oracle.n_examples
         if n == 0:
             return
-        if self.n_rows == 0:  # the folder may have files of an older run
-            for file in self.alpha:
-                file.truncate(0)
-                file.write(np.zeros(1, np.int64), 0)
+        if self.n_rows == 0:
+            self.store.clear_alpha()
         self.widen(data.rows.n_columns)
         begin = 0
         while begin < n:
@@ -250,9 +231,7 @@ class BlockDual:
         begin, end = self.learnt, self.store.pending_rows
         if begin == end:
             return
-        width = self.loop.width
-        self.fresh_alpha = grown(self.fresh_alpha, end * width)
-        work = self.pending_work(begin)
+        work = self.store.pending_work(begin)
         self.linear[0] += self.loop.start(work)
         self.total_cost += work.total_cost
         self.progressive.add(end - begin, self.loop.loss(work, self.v))
@@ -261,20 +240,9 @@ class BlockDual:
         self.train(work, work.active, 1)
         self.learnt, self.patience = end, min(2 * self.patience, LARGEST)
 
-    def pending_work(self, begin: int = 0):
-        """Rows of the pending block from `begin` on, ready to train on."""
-        data, weights = self.store.pending(begin)
-        width = self.loop.width
-        alpha = self.fresh_alpha[begin * width : self.store.pending_rows * width]
-        return self.loop.work(data, weights, alpha, self.slot)
-
     def seal(self, last: bool = False) -> None:
         """The pending block is full: learn the rest of it and write it."""
         self.learn_pending()
-        if self.store.pending_rows:
-            work = self.pending_work()
-            self.alpha[0].write(work.alpha, HEAD + self.store.n_rows * self.loop.width * 8)
-            self.home = np.append(self.home, 0)
         self.store.seal(last)
         self.learnt = 0
 
@@ -282,7 +250,6 @@ class BlockDual:
         """The stream has ended: the first pass is over."""
         if self.is_first:
             self.seal(last=True)
-            self.fresh_alpha, self.slot = np.zeros(0), Slot()
             self.mean[:] = self.v
             self.is_first = False
             self.save(force=True)
@@ -312,7 +279,7 @@ class BlockDual:
             self.begin_pass()
         groups = self.groups
         every = max(1, len(groups) // SAMPLES)
-        for group, work in self.store.parts(groups[self.position :], self.load):
+        for group, work in self.store.parts(groups[self.position :]):
             self.visit(group, work)
             self.position += 1
             if self.position % every == 0:
@@ -331,11 +298,12 @@ class BlockDual:
     def begin_pass(self) -> None:
         """Deal the blocks."""
         self.n_passes += 1
-        self.position, self.hinge, self.is_whole = 0, 0.0, True
+        self.position, self.hinge = 0, 0.0
+        self.kept.clear()
         self.order = np.arange(len(self.store))
         shuffle(self.order, self.word)
         self.look[:] = self.mean
-        self.alpha[self.n_passes % 2].write(np.array([self.n_passes]), 0)
+        self.store.begin_pass(self.n_passes)
 
     def visit(self, group: np.ndarray, work) -> None:
         """Steps over a group, and what must be known of it."""
@@ -348,74 +316,35 @@ class BlockDual:
         self.n_visits += work.active.size
         self.train(work, awake, self.solver.inner_passes - 1)
         # 3. to disk, and what fits into memory
-        self.put(group, work)
-        self.keep(group, work, np.sort(awake))
-
-    def put(self, group: np.ndarray, work) -> None:
-        """Write the dual variables of a group."""
-        at, side = 0, self.n_passes % 2
-        for k in group:
-            end = at + self.store.block_rows(k) * self.loop.width
-            self.alpha[side].write(work.alpha[at:end], self.place(k))
-            self.home[k], at = side, end
-
-    def keep(self, group: np.ndarray, work, awake: np.ndarray) -> None:
-        """Copy the rows that are not at rest into memory, as long as they fit there."""
-        blocks = [self.store.block(k) for k in group]
-        row = np.concatenate([b.first_row + np.arange(b.rows) for b in blocks])[awake]
-        part = kept_rows(work, awake, row)
-        if sum(old.n_bytes for old in self.kept) + part.n_bytes > self.solver.block_bytes:
-            self.is_whole = False
-        else:
-            self.kept.append(part)
+        self.store.put(group, work.alpha, self.n_passes)
+        awake = np.sort(awake)
+        self.kept.offer(kept_rows(work, awake, self.store.row_numbers(group)[awake]))
 
     def polish(self) -> None:
         """Passes over the kept rows of all groups together."""
-        self.kept = [joined(self.kept)] if self.kept else []
-        m = self.kept[0].row.size if self.kept else 0
-        if m == 0:
-            self.kept = []
+        kept = self.kept.join()
+        if kept is None:
             return
-        values, indices, indptr, truth, weights, alpha, _ = self.kept[0]
-        data = self.store.packed(values, indices, indptr, truth)
-        work = self.loop.work(data, weights, alpha, self.slot)
+        data = self.store.packed(kept.values, kept.indices, kept.indptr, kept.truth)
+        work = self.loop.work(data, kept.weights, kept.alpha, self.kept.slot)
+        m = kept.row.size
         work.active[:] = np.arange(m)
         for t in range(int(min(MOST, max(FEWEST, WORK * self.n_rows / m)))):
             self.train(work, work.active, 1)
-            if self.is_whole:
+            if self.kept.is_whole:
                 self.mean += (self.v - self.mean) / (t + 1)
 
     def write_back(self) -> None:
         """The kept rows' dual variables go to disk; doing it twice does no harm."""
-        width, file = self.loop.width, self.alpha[self.n_passes % 2]
-        for part in self.kept:
-            ends = np.flatnonzero(np.diff(part.row) != 1) + 1
-            for lo, hi in zip([0, *ends], [*ends, part.row.size], strict=True):
-                file.write(
-                    part.alpha[lo * width : hi * width], HEAD + int(part.row[lo]) * width * 8
-                )
-        self.kept = []
-
-    def load(self, group, slot: Slot):
-        """Blocks and their dual variables; called by the reading thread."""
-        data, weights = self.store.read(*group, slot=slot)
-        width, at = self.loop.width, 0
-        alpha = slot.room("alpha", data[1].size * width)
-        for k in group:
-            end = at + self.store.block_rows(k) * width
-            self.alpha[self.home[k]].read(alpha[at:end], self.place(k))
-            at = end
-        return group, self.loop.work(data, weights, alpha, slot)
-
-    def place(self, k: int) -> int:
-        """Where the dual variables of block k stand in their file."""
-        return HEAD + self.store.block(k).first_row * self.loop.width * 8
+        for part in self.kept.parts:
+            self.store.put_rows(part.row, part.alpha, self.n_passes)
+        self.kept.clear()
 
     def measure(self) -> float:
         """The exact sum_i C_i hinge_i at `point`; v and l(alpha) are made afresh on the way."""
         fresh, linear, hinge = aligned(self.v.size), 0.0, 0.0
         every = range(len(self.store))
-        for _, work in self.store.parts((every[t : t + GROUP] for t in every[::GROUP]), self.load):
+        for _, work in self.store.parts(every[t : t + GROUP] for t in every[::GROUP]):
             hinge += self.loop.rest(work, self.point)[0]
             linear += self.loop.add_up(work, fresh)
         self.n_visits += self.n_rows
@@ -506,7 +435,7 @@ class BlockDual:
             dual,
             self.gap(self.primal, dual),
             is_proven,
-            self.store.file.n_read + sum(file.n_read for file in self.alpha),
+            self.store.n_read,
         )
 
     # ------------------------------------------------------------------ saving
@@ -522,13 +451,7 @@ class BlockDual:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that is in memory, as copies; what is on disk is made to last."""
-        for file in self.alpha:
-            file.sync()
-        saved = {f"store_{name}": array for name, array in self.store.arrays().items()}
-        if self.kept:
-            columns = joined(self.kept)._asdict().items()
-            saved |= {f"kept_{name}": array for name, array in columns if array is not None}
-            saved["kept_indices"] = saved["kept_indices"].astype(np.uint64)
+        saved = named("store_", self.store.arrays()) | named("kept_", self.kept.arrays())
         for name in VECTORS:
             vector = getattr(self, name)
             saved |= {} if vector is None else {name: vector.copy()}
@@ -539,21 +462,9 @@ class BlockDual:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from `arrays()` of a run with the same solver and folder, bit for bit."""
-        passes = int(arrays["counts"][COUNTS.index("n_passes")])
-        for number in (passes, passes + 1):  # a pass that may have written the file
-            written = np.zeros(1, np.int64)
-            if self.alpha[number % 2].size >= HEAD:
-                self.alpha[number % 2].read(written, 0)
-            if written[0] > number:
-                raise ValueError(
-                    f"The checkpoint is of pass {passes + 1}; since then pass {written[0] + 1} has "
-                    "overwritten the dual variables it needs. Go on from a later checkpoint."
-                )
+        self.store.check_pass(int(arrays["counts"][COUNTS.index("n_passes")]))
         self.store.reopen(self.like, under("store_", arrays))
-        kept: dict[str, Any] = under("kept_", arrays)
-        if kept:
-            indices = kept["indices"].astype(np.uint32)
-            self.kept = [Kept(**{"weights": None, **kept, "indices": indices})]
+        self.kept.restore(under("kept_", arrays))
         for name in VECTORS:
             setattr(self, name, aligned_copy(arrays[name]) if name in arrays else None)
         for name, count in zip(COUNTS, arrays["counts"].tolist(), strict=True):
@@ -567,15 +478,13 @@ class BlockDual:
     def close(self) -> None:
         """Remove the files."""
         self.store.close()
-        for file in self.alpha:
-            file.close()
 
 
 #: What `arrays` holds beside rows.
-VECTORS = ("v", "mean", "look", "best_w", "linear", "word", "order", "home", "fresh_alpha")
+VECTORS = ("v", "mean", "look", "best_w", "linear", "word", "order")
 COUNTS = (
     *("n_columns", "next_row", "learnt", "patience", "n_passes", "position", "n_visits"),
-    *("is_first", "is_judged", "is_whole"),
+    *("is_first", "is_judged"),
 )
 NUMBERS = ("total_cost", "hinge", "primal", "lower", "last_gap", "optimism")
 

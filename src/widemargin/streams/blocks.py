@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -190,7 +190,7 @@ class BlockStore:
     >>> store = BlockStore(block_bytes=200)
     >>> store.append(BoxRows(as_rows(np.eye(6)), np.ones(6), 0.0, False))
     >>> store.seal()
-    >>> store.block_rows(0), len(store), store.n_rows
+    >>> store.block(0).rows, len(store), store.n_rows
     (2, 3, 6)
     >>> store.read(1)[0].rows.values.reshape(2, 6).argmax(1)
     array([2, 3])
@@ -241,9 +241,10 @@ class BlockStore:
         """Where block k lies."""
         return Block(*self.index[k].tolist())
 
-    def block_rows(self, k: int) -> int:
-        """Rows of block k."""
-        return self.block(k).rows
+    def row_numbers(self, group: Iterable) -> np.ndarray:
+        """Which rows of the data stand in some blocks, in the order of `read`."""
+        blocks = [self.block(k) for k in group]
+        return np.concatenate([block.first_row + np.arange(block.rows) for block in blocks])
 
     # ------------------------------------------------------------------ writing
 
@@ -417,17 +418,20 @@ class BlockStore:
             columns.append(raw[begin:at].view(dtype))
         return columns
 
-    def parts(self, groups: Iterable, load: Callable | None = None) -> Iterator[Any]:
-        """Groups of blocks one after another, each as one; `load(group, slot)` replaces `read`.
+    def load(self, group, slot: Slot) -> Any:
+        """What `parts` gives for a group of blocks; called by the reading thread."""
+        return self.read(*group, slot=slot)
+
+    def parts(self, groups: Iterable) -> Iterator[Any]:
+        """Groups of blocks one after another, each as one.
 
         The next group is loaded by another thread while one is used, which is valid until the
         next is asked for.
         """
-        make = load or (lambda group, slot: self.read(*group, slot=slot))
         waiting: Future | None = None
         with ThreadPoolExecutor(1, "blocks") as reader:
             for t, group in enumerate(groups):
-                after = reader.submit(make, group, self.slots[t % 2])
+                after = reader.submit(self.load, group, self.slots[t % 2])
                 if waiting is not None:
                     yield waiting.result()
                 waiting = after

@@ -1,22 +1,22 @@
-"""The stream of a path: which format it is, by name and by option."""
+"""The stream of a path, which format it is by name and by option; and of anything else."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .arrays import ArrayStream, IteratorStream
 from .chunk import Stream, StreamError
 from .svmlight import SvmlightStream
 
 #: Endings of file names that are not svmlight.
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows")
-
-
 #: Bytes per chunk where all of them are kept anyway.
 WHOLE_BYTES = 1 << 25
 #: Formats of sequences, by name: module and class.
@@ -49,6 +49,27 @@ def open_stream(paths: Any, *, format: str = "auto", **options: Any) -> Stream:
         return SvmlightStream(paths, **options)
     module, kind = SEQUENCES.get(format, ("arrow", "ArrowStream"))
     return getattr(import_module(f".{module}", __package__), kind)(paths, **options)
+
+
+def as_stream(source: Any) -> Stream:
+    """A stream from a stream, a pair (X, y), a path, a list of paths or an iterator of batches."""
+    if isinstance(source, Stream):
+        return source
+    if isinstance(source, tuple) and len(source) in (2, 3) and not isinstance(source[0], str):
+        return ArrayStream(source[0], source[1], weight=source[2] if len(source) == 3 else None)
+    if hasattr(source, "__arrow_c_stream__"):
+        from .arrow import ArrowStream
+
+        return ArrowStream(source)
+    paths = source if isinstance(source, list | tuple) else [source]
+    if paths and all(isinstance(path, str | Path) for path in paths):
+        return open_stream(source)
+    if callable(source) or hasattr(source, "__next__"):
+        return IteratorStream(source)
+    raise TypeError(
+        f"{type(source).__name__} is not a stream; pass a stream of widemargin.streams, (X, y), "
+        "a path, or a function that returns an iterator of (X, y)."
+    )
 
 
 def read_sequences(paths: Any, *, format: str = "conll", **options: Any) -> tuple[Any, Any]:

@@ -1,0 +1,88 @@
+"""What the examples of a stream must be: rows, weights and labels; errors name the row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..streams import ArrayStream, Chunk, StreamError
+
+
+def checked_rows(chunk: Chunk) -> Any:
+    """X of a chunk, which must be a matrix of finite numbers."""
+    X: Any = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise StreamError(
+            f"{chunk.source}: rows of numbers are needed, not an array of shape {X.shape} "
+            f"and type {X.dtype}."
+        )
+    entries = X.data if sp.issparse(X) else X
+    if entries.dtype.kind == "f" and not np.isfinite(entries).all():
+        if sp.issparse(X):
+            first = int(np.flatnonzero(~np.isfinite(entries))[0])
+            row = int(np.searchsorted(X.indptr, first, side="right")) - 1
+        else:
+            row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
+        raise StreamError(f"{chunk.where(row)}: NaN or infinity among the features.")
+    return X
+
+
+def example_weights(chunk: Chunk) -> np.ndarray | None:
+    """Factors of C of a chunk, or None."""
+    return None if chunk.weight is None else np.asarray(chunk.weight, float)
+
+
+def check_weights(chunk: Chunk) -> None:
+    """Weights of examples are finite and not negative."""
+    weights = example_weights(chunk)
+    if weights is None:
+        return
+    if weights.shape != (chunk.size,):
+        raise StreamError(
+            f"{chunk.where(0)}: {chunk.size} examples, but weights of shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if wrong.size:
+        row = int(wrong[0])
+        raise StreamError(f"{chunk.where(row)}: its weight is {weights[row]}; >= 0 is needed.")
+
+
+def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
+    """Places of the labels of a chunk among the classes; a strange label is named."""
+    y = np.asarray(chunk.y)
+    if y.ndim != 1 or len(y) != chunk.size:
+        raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but labels of shape {y.shape}.")
+    if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
+        y = y.astype(str) if classes.dtype.kind in "US" else y
+    try:
+        label = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        strange = np.flatnonzero(classes[label] != y)
+    except TypeError:
+        strange, label = np.zeros(1, int), np.zeros(len(y), int)
+    if strange.size:
+        row = int(strange[0])
+        known = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
+        raise ValueError(
+            f"{chunk.where(row)}: the label {y[row]!s} was never declared; the classes are "
+            f"{known}. Declare all of them: classes=[...]."
+        )
+    return label
+
+
+def labels_of(stream) -> np.ndarray:
+    """The classes of a stream that can be read again, else those of what is known of it."""
+    values = getattr(stream, "label_values", None)
+    if values is not None and stream.repeatable:
+        return np.asarray(values())
+    if isinstance(stream, ArrayStream):
+        return np.unique(np.asarray(stream.y))
+    if not stream.repeatable:
+        raise ValueError(
+            f"{stream.name} can be read only once, so its classes must be told: classes=[...]."
+        )
+    found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
+    if not found:
+        raise ValueError(f"{stream.name} has no examples.")
+    return np.unique(np.concatenate(found))

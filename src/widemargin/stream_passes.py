@@ -1,0 +1,134 @@
+"""Passes over a stream, until the gap is proven or the passes are used up.
+
+`StreamRun` learns from one chunk; a `Driver` decides how often the data is read, saves between two
+chunks, and stops there when asked to. A learner that keeps the data on disk (`OutOfCore`) reads the
+stream once and makes all further passes itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from .run import Certificate
+from .solvers import OutOfCore
+from .stream_run import StreamRun
+
+#: Reasons of an end that a checkpoint may go on from.
+UNFINISHED = ("interrupt", "seconds")
+
+
+class Stopped(Exception):
+    """A run was stopped between two chunks; its argument is the reason."""
+
+
+class Driver:
+    """Passes over a stream until the gap is proven or the passes are used up.
+
+    Parameters
+    ----------
+    run : StreamRun
+    stream : Stream
+    saver : Checkpoint
+    passes : int or None
+    verify : bool
+    max_seconds : float or None
+    is_stopped : callable
+        Whether Ctrl-C was pressed.
+    """
+
+    def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
+        self.run, self.stream, self.saver = run, stream, saver
+        self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
+        self.max_seconds = np.inf if max_seconds is None else float(max_seconds)
+
+    def go(self, position: Any) -> str:
+        """Learn; the reason of the end."""
+        try:
+            if isinstance(self.run.solver, OutOfCore):
+                return self.over_blocks(position)
+            return self.over_stream(position)
+        except Stopped as stop:
+            return str(stop)
+
+    def read(self, position: Any) -> None:
+        """One pass over the stream, or the rest of one."""
+        first = self.run.learner is None
+        for chunk in self.stream.chunks(position):
+            self.run.absorb(chunk)
+            self.run.record()
+            self.between(chunk.position, force=first)  # what cannot be saved is told at once
+            first = False
+        self.look_up()  # Ctrl-C may have ended the writer of a pipe, too
+
+    def between(self, position: Any, force: bool = False) -> None:
+        """A moment at which everything is consistent: save, and stop if asked to."""
+        interrupted, late = self.is_stopped(), self.run.elapsed > self.max_seconds
+        self.saver.offer(position, force or interrupted or late)
+        if interrupted:
+            raise Stopped("interrupt")
+        if late:
+            raise Stopped("seconds")
+
+    def look_up(self) -> None:
+        """A moment at which there is nothing to save."""
+        if self.is_stopped():
+            raise Stopped("interrupt")
+
+    def over_stream(self, position: Any) -> str:
+        """The learner wants to see the stream again and again."""
+        run = self.run
+        while True:
+            self.read(position)
+            position = None
+            run.end_pass()
+            last = self.passes is not None and run.passes >= self.passes
+            if self.verify or (not last and run.checks_gap(self.passes)):
+                run.record("verify", force=True)
+                certificate = run.verify(self.stream, self.look_up)
+                run.record("verify", force=True)
+                if certificate.gap <= run.tol:
+                    return "gap"
+            if last:
+                return "passes"
+            self.between(None, force=True)
+
+    def over_blocks(self, position: Any) -> str:
+        """The first pass fills the blocks on disk; all others read them."""
+        run = self.run
+        if run.passes == 0:
+            self.read(position)
+            if run.learner is None:
+                raise ValueError("The stream has no examples.")
+            run.n_rows, run.rows, run.passes = run.rows, 0, 1
+            run.record(force=True)
+        learner = run.learner
+        learner.checkpoint = lambda force: self.between(None, force)
+        most = None if self.passes is None else self.passes - 1
+        deadline = time.perf_counter() + self.max_seconds - run.elapsed
+
+        def told(report) -> None:
+            run.passes = report.passes
+            self.certify(report.is_proven)
+
+        report = learner.solve(run.tol, most, deadline, told)
+        run.passes = report.passes
+        self.certify(True)
+        if report.reason in UNFINISHED:
+            self.saver.offer(None, force=True)
+        return report.reason
+
+    def certify(self, is_proven: bool) -> None:
+        """What the learner knows of all data."""
+        run, learner = self.run, self.run.learner
+        gap = max(0.0, learner.gap(learner.primal, learner.dual))
+        run.certificate = Certificate(learner.primal, learner.dual, gap, "data")
+        run.record("verify" if is_proven else "pass", force=True)
+
+
+def is_final(reason: str | None, run: StreamRun, passes: int | None) -> bool:
+    """Whether a checkpoint's run has nothing left to do."""
+    used_up = reason == "passes" and passes is not None and run.passes >= passes
+    return reason == "gap" or used_up
