@@ -12,7 +12,7 @@ from widemargin.kernels import RBF, Linear, as_patterns
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.svmd import NORMA, SVMD
 from widemargin.solvers.svmd_losses import LOSSES, find_loss
-from widemargin.solvers.svmd_state import MARGIN, MEAN_MARGIN, NORM, PI
+from widemargin.solvers.svmd_state import MARGIN, MEAN_ROW, NORM, PI
 
 KERNEL = RBF(0.4)
 CLASSES = 3
@@ -207,9 +207,9 @@ def agree(solver, task, data, kappa=None, n=45):
             norm, pi = naive.inner(naive.alpha, naive.alpha), naive.inner(naive.alpha, naive.beta)
             assert learner.machine.numbers[NORM] == pytest.approx(norm, rel=1e-7, abs=1e-9)
             assert learner.machine.numbers[PI] == pytest.approx(pi, rel=1e-7, abs=1e-8)
-    found = scores(learner.support, learner.coefficients, naive.probe) + learner.offsets
+    found = scores(learner.support, learner.coefficients, naive.probe)
     if solver.buffer is None:
-        found = found + learner.machine.numbers[MEAN_MARGIN] * (task.kind == "novelty")
+        found = found + learner.machine.offset[MEAN_ROW]
         np.testing.assert_allclose(found, sum(naive.means), rtol=1e-6, atol=1e-9)
     return learner, naive
 
@@ -340,6 +340,65 @@ def test_one_class_alone_has_nothing_to_learn():
     learner = learner_of(SVMD(), KernelTask("classes", 1, n_examples=10))
     fed(learner, *(a[:10] for a in (made("real", 10)[0], np.zeros(10), np.ones(10))), 5)
     assert learner.n_kept == 0 and learner.progressive.mean == 0.0
+
+
+@pytest.mark.parametrize("solver", [SVMD, NORMA])
+@pytest.mark.parametrize(
+    ("kind", "nu", "C"), [("novelty", 0.1, 1.0), ("binary", 0.05, 1.0), ("binary", None, 0.01)]
+)
+def test_the_mean_stays_right_while_factors_fall(solver, kind, nu, C):
+    """Each step shrinks f: after some hundreds a is 1e-30, and S has lost what is left of it."""
+    n, horizon = 700, 300.0
+    X, Y, weights = made(kind, n)
+    task = [task_of(kind, n, C=C) for _ in range(2)]
+    one = learner_of(solver(nu=nu, average=None), task[0])
+    two = learner_of(solver(nu=nu, average=horizon), task[1])
+    probe, mean = X[:20], np.zeros(20)
+    for t in range(n):
+        part = Part(X[t : t + 1], Y[t : t + 1], weights[t : t + 1] * C)
+        one.absorb(part, t)
+        two.absorb(part, t)
+        share = max(4.0 / (t + 5.0), 1.0 / horizon)
+        mean += share * (scores(one.support, one.coefficients, probe)[:, 0] - mean)
+    assert one.machine.scale[0] < 1e-6 or nu is None
+    found = scores(two.support, two.coefficients, probe)[:, 0]
+    np.testing.assert_allclose(found, mean, rtol=1e-6, atol=1e-9 * np.abs(mean).max())
+
+
+@pytest.mark.parametrize("solver", [SVMD, NORMA])
+@pytest.mark.parametrize("bias", [False, True])
+def test_real_targets_may_be_of_any_size(solver, bias):
+    """Targets, epsilon and C times s give s times f; an offset begins among the targets."""
+    X, Y, weights = made("real", 400)
+    found = {}
+    for s in (1.0, 1024.0):  # a power of two: the same bits
+        task = task_of("real", 400, C=2.0 * s, epsilon=0.1 * s, bias=bias)
+        learner = learner_of(solver(), task)
+        for start in range(0, 400, 100):
+            rows = slice(start, start + 100)
+            learner.absorb(Part(X[rows], s * (Y[rows] + 3.0), weights[rows] * task.C), start)
+        again = learner_of(solver(), task_of("real", 400, C=2.0 * s, epsilon=0.1 * s, bias=bias))
+        again.restore(learner.arrays())
+        assert again.rule == learner.rule
+        found[s] = scores(learner.support, learner.coefficients, X) + learner.offsets
+    np.testing.assert_allclose(found[1024.0], 1024.0 * found[1.0], rtol=1e-9)
+    # Steps are long enough to get there, and short enough to stay.
+    assert np.mean(np.abs(found[1.0][:, 0] - Y - 3.0)) < np.mean(np.abs(Y + 3.0))
+
+
+def test_a_share_nu_of_the_last_examples_counts_as_novel():
+    X, _, _ = made("novelty", 3000)
+    for solver in (SVMD, NORMA):
+        for nu in (0.02, 0.1):
+            learner = learner_of(solver(nu=nu), task_of("novelty", 3000))
+            fed(learner, X, np.zeros(3000), np.ones(3000), 500)
+            counted = learner.support.n_evaluations
+            value = scores(learner.support, learner.coefficients, X)[:, 0]
+            learner.support.n_evaluations = counted
+            outside = value + learner.offsets[0] < 0
+            assert np.mean(outside[-2000:]) == pytest.approx(nu, abs=1e-3)
+            assert np.mean(outside[:1000]) == pytest.approx(nu, abs=0.03)
+            assert learner.support.n_evaluations == counted
 
 
 def test_nu_is_the_fraction_of_margins_violated():

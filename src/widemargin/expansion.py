@@ -20,6 +20,7 @@ Kernel values between slots are in `gram.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,7 +186,16 @@ def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:
 
 def scores(support: Support, coefficients: np.ndarray, X) -> np.ndarray:
     """f of the rows of X without offsets, (n, outputs), in blocks of bounded memory."""
-    n = X.shape[0]
+    return in_blocks(support, coefficients, X.shape[0], lambda some: support.patterns_of(X[some]))
+
+
+def scores_of(support: Support, coefficients: np.ndarray, inputs: Patterns) -> np.ndarray:
+    """`scores` of patterns."""
+    return in_blocks(support, coefficients, len(inputs), lambda some: inputs[some])
+
+
+def in_blocks(support: Support, coefficients: np.ndarray, n: int, part_of: Callable) -> np.ndarray:
+    """`scores` of n inputs, some of which `part_of` a slice gives."""
     found = np.zeros((n, coefficients.shape[1]))
     used = np.flatnonzero(np.any(coefficients != 0, axis=1))
     if not used.size:
@@ -194,8 +204,8 @@ def scores(support: Support, coefficients: np.ndarray, X) -> np.ndarray:
     weights = coefficients[used].astype(support.dtype)
     step = max(1, PREDICTED // used.size)
     for start in range(0, n, step):
-        part = support.patterns_of(X[start : start + step])
-        found[start : start + step] = support.between(part, patterns) @ weights
+        some = slice(start, start + step)
+        found[some] = support.between(part_of(some), patterns) @ weights
     return found
 
 

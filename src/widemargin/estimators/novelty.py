@@ -28,9 +28,9 @@ class NoveltyDetector(
     """Which inputs are unlike those seen so far.
 
     f(x) is large where inputs are common; what lies below a margin is new. Learnt online by SVMD (a
-    step size that adapts itself) or NORMA (a scheduled one). In a stream or with `partial_fit` the
-    margin adapts itself to `nu` on the way; `fit` sets it, in the end, so that a share `nu` of the
-    training examples lies below (of a sample of them, where there are very many).
+    step size that adapts itself) or NORMA (a scheduled one). In the end the margin is set so that a
+    share `nu` of the training examples lies below: in `fit` of all of them (of a sample, where
+    there are very many), in a stream or with `partial_fit` of the last 2,000.
 
     Parameters
     ----------

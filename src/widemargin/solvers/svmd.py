@@ -30,7 +30,9 @@ class SVMD:
         with the task's cost, the epsilon-insensitive or the one-class loss.
     step : float, optional
         eta_0, the first step; by default 2, or 0.5 for real targets, over the mean of k(x, x) in
-        the first block of examples.
+        the first block of examples. By default, too, the steps of the epsilon-insensitive loss
+        (those of offsets as well, and 1 / mu) are in units of the size of the targets in that
+        block, and an offset begins at their median.
     meta_step : float, optional
         mu, how fast the logarithm of the step follows the gradient's correlation with its past;
         0.001 by default, or 1 with nu: c = 1 asks for steps far below 1, and soon.

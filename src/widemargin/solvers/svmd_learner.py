@@ -2,6 +2,9 @@
 
 It computes the kernel rows of a block of examples, lets a compiled loop (`svmd_steps.py`) go
 through them, and puts what became a pattern into its slot.
+
+Novelty with nu predicts by a margin of its own: below it lies a share nu of the last examples, as
+the function that predicts sees them. The margin that the loop adapts is that of f while f moves.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from ..gram import Gram
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
 from .kernel_learner import KernelTask, Part
-from .learner import Progressive, under
+from .learner import Progressive, named, under
+from .recent import Recent
 from .svmd_losses import Loss, find_loss
 from .svmd_state import (
     CLOCK,
@@ -33,7 +37,6 @@ from .svmd_state import (
     LOST,
     MARGIN,
     MARGIN_STEP,
-    MEAN_MARGIN,
     MEAN_ROW,
     NORM,
     STEP,
@@ -46,6 +49,10 @@ from .svmd_state import (
     Work,
 )
 from .svmd_steps import compiled_block
+
+
+#: Last examples that say where the margin of a novelty detector is.
+JUDGED = 2000
 
 
 def first_margin(solver: Any) -> float:
@@ -72,6 +79,7 @@ class OnlineKernelMachine:
         self.loss: Loss = find_loss(solver.loss, task.kind, solver.nu is not None)
         self.progressive = Progressive()
         self._loop: tuple[Any, tuple[Any, Any, Any]] | None = None
+        self.units = np.ones(1)  # of real targets
         self.seen = empty_seen(0, task.n_outputs)
         K, functions = task.n_outputs, 1 + solver.adapts
         limit = solver.buffer
@@ -80,7 +88,7 @@ class OnlineKernelMachine:
         self.machine = Machine(
             make_slots(capacity, K, functions, task.output_kernel),
             np.array([1.0, 1.0, 0.0]),
-            np.zeros(11),
+            np.zeros(10),
             np.zeros((4, K)),
         )
         numbers = self.machine.numbers
@@ -91,6 +99,8 @@ class OnlineKernelMachine:
         merges = limit is not None and solver.budget == "merge"
         self.store: Store = make_store(limit, capacity, projects, 3 * BLOCK)
         needs_rows = limit is not None and (merges or (solver.adapts and not projects))
+        judges = task.kind == "novelty" and solver.nu is not None
+        self.recent = Recent(support, JUDGED) if judges else None
         self.gram = Gram(support, solver.megabytes if needs_rows else 0.0)
         if needs_rows:
             self.gram.grow(capacity)
@@ -121,12 +131,14 @@ class OnlineKernelMachine:
 
     def _absorb_block(self, X, targets: np.ndarray, weights: np.ndarray, start: int) -> None:
         patterns = self.support.patterns_of(X)
+        if self.recent is not None:
+            self.recent.add(patterns)
         self._make_room(len(patterns))
         slots, store, kept = self.machine.slots, self.store, self.gram.kept
         block = make_block(self.support, patterns, slots.own.size)
         block = Block(block.rows, block.among, np.ascontiguousarray(block.own))
         if self.rule.step == 0.0:
-            self._choose_step(block.own)
+            self._choose_units(block.own, targets)
         if self._loop is None:
             self._loop = self._compiled(block)
         loop, functions = self._loop
@@ -157,17 +169,31 @@ class OnlineKernelMachine:
         choose = pointer(BUDGETS[self.solver.budget], signature)
         return loop, (*self.loss.pointers, choose)
 
-    def _choose_step(self, own: np.ndarray) -> None:
-        """The first step, in units of 1 / k((x, y), (x, y)): a longer one oversteps."""
+    def _choose_units(self, own: np.ndarray, targets: np.ndarray) -> None:
+        """The first step, in units of 1 / k((x, y), (x, y)): a longer one oversteps.
+
+        Gradients of the epsilon-insensitive loss are 1 or -1 whatever the targets' size s is, so
+        steps are in units of s, and mu, which <g, v> is multiplied by, in those of 1/s; an offset
+        begins at the targets' median. Targets, epsilon and C times s then give s times f.
+        """
         size = float(np.mean(own, dtype=np.float64))
         if self.task.output_kernel is not None:
             size *= float(np.mean(np.diag(self.task.output_kernel)))
         first = min(0.5, self.solver.first) if self.task.kind == "real" else self.solver.first
-        self._set_step(first / size if size > 0 else first)
-
-    def _set_step(self, step: float) -> None:
+        if self.loss.name == "epsilon_insensitive":
+            middle = float(np.median(targets)) if self.rule.offset_step else 0.0
+            self._take_units(float(np.mean(np.abs(targets - middle))) or 1.0)
+            self.machine.offset[STEP_ROW] = self.rule.offset_step
+            self.machine.offset[[VALUE_ROW, MEAN_ROW]] = middle
+        step = self.units[0] * (first / size if size > 0 else first)
         self.rule = self.rule._replace(step=step)
         self.machine.numbers[STEP] = step
+
+    def _take_units(self, s: float) -> None:
+        """Targets are of size s."""
+        self.units[0] = s
+        mu, step = self.rule.mu / s, self.rule.offset_step * s
+        self.rule = self.rule._replace(mu=mu, offset_step=step)
 
     def _make_room(self, n: int) -> None:
         """Without a limit all examples of a block may become patterns."""
@@ -239,8 +265,14 @@ class OnlineKernelMachine:
         """Of a novelty task the margin is subtracted: f + offset < 0 says new."""
         is_mean = self.rule.horizon > 0
         b = self.machine.offset[MEAN_ROW if is_mean else VALUE_ROW].copy()
-        margin = self.machine.numbers[MEAN_MARGIN if is_mean else MARGIN]
-        return b - margin if self.task.kind == "novelty" else b
+        return b - self._margin() if self.task.kind == "novelty" else b
+
+    def _margin(self) -> float:
+        """What is below is new."""
+        if self.recent is None or not self.recent.n_seen[0]:
+            return float(self.machine.numbers[MARGIN])
+        found = self.recent.scores(self.support, self.coefficients)
+        return float(np.quantile(found[:, 0], self.solver.nu))
 
     @property
     def dual(self) -> float:
@@ -264,7 +296,8 @@ class OnlineKernelMachine:
     def n_bytes(self) -> int:
         slots, store = self.machine.slots, self.store
         arrays = [*slots[:6], store.share, store.residual, store.inverse]
-        return self.support.n_bytes + self.gram.n_bytes + sum(array.nbytes for array in arrays)
+        own = self.support.n_bytes + self.gram.n_bytes + sum(array.nbytes for array in arrays)
+        return own if self.recent is None else own + self.recent.n_bytes
 
     @property
     def n_visits(self) -> int:
@@ -291,7 +324,9 @@ class OnlineKernelMachine:
         """All that changes, by name."""
         machine, slots = self.machine, self.machine.slots
         found = {"progressive": self.progressive.numbers, "scale": machine.scale}
-        found |= {"first_step": np.array([self.rule.step])}
+        found |= {"first_step": np.array([self.rule.step]), "units": self.units}
+        if self.recent is not None:
+            found |= named("recent.", self.recent.arrays())
         found |= {"numbers": machine.numbers, "offset": machine.offset}
         found |= {f"slots.{name}": getattr(slots, name) for name in SAVED_SLOTS}
         found |= {f"store.{name}": getattr(self.store, name) for name in SAVED_STORE}
@@ -312,7 +347,10 @@ class OnlineKernelMachine:
         self.machine = Machine(
             slots, *(np.array(arrays[name]) for name in ("scale", "numbers", "offset"))
         )
+        self._take_units(float(arrays["units"][0]))
         self.rule = self.rule._replace(step=float(arrays["first_step"][0]))
+        if self.recent is not None:
+            self.recent.restore(under("recent.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.support.restore(under("support.", arrays))
         self.gram.restore(under("gram.", arrays))

@@ -16,10 +16,11 @@ from ..slots import Slots, flush, through
 
 #: Factors of all coefficients are multiplied out below this.
 TINY = 1e-60
+#: So is the mean's, where a term of S is below this share of S: S - entry_s needs its digits.
+FINE = 1e-6
 
 #: Places in `numbers`.
 STEP, PI, NORM, TRACE, MARGIN, MARGIN_STEP, MARGIN_TRACE, ERROR, LOST, CLOCK = range(10)
-MEAN_MARGIN = 10
 #: Rows of `offset`.
 VALUE_ROW, STEP_ROW, TRACE_ROW, MEAN_ROW = range(4)
 
@@ -29,7 +30,7 @@ class Machine(NamedTuple):
 
     slots: Slots
     scale: np.ndarray  # (3,) a, p, q
-    numbers: np.ndarray  # (11,)
+    numbers: np.ndarray  # (10,)
     offset: np.ndarray  # (4, K) b, its steps, its traces, its mean
 
 
@@ -105,12 +106,12 @@ def include(machine, rule):
         return
     share = max(4.0 / (numbers[CLOCK] + 4.0), 1.0 / rule.horizon)  # the clock counts this one
     mean[0] *= 1.0 - share
-    mean[1] += share * machine.scale[0] / mean[0]
-    if mean[0] < TINY:
+    term = share * machine.scale[0] / mean[0]
+    mean[1] += term
+    if mean[0] < TINY or term < FINE * mean[1]:
         settle_mean(machine.slots)
     for k in range(machine.slots.K):
         offset[MEAN_ROW, k] += share * (offset[VALUE_ROW, k] - offset[MEAN_ROW, k])
-    numbers[MEAN_MARGIN] += share * (numbers[MARGIN] - numbers[MEAN_MARGIN])
 
 
 @borrowing
