@@ -50,7 +50,6 @@ from .svmd_state import (
 )
 from .svmd_steps import compiled_block
 
-
 #: Last examples that say where the margin of a novelty detector is.
 JUDGED = 2000
 
