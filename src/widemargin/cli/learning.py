@@ -16,7 +16,7 @@ from ..solvers import NAMES, FunctionalDescent, OutOfCore, StreamingDual
 from ..stopping import Callback
 from ..stream_run import hinges_of
 from ..streams import ArrayStream, StreamError
-from ..streams.blocks import DiskFull
+from ..streams.disk_file import DiskFull
 from ..streams.fingerprint import Fingerprint
 from .errors import CommandError
 from .live import Watcher, say

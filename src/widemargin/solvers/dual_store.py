@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from ..layouts import BoxRows, ClassRows
-from ..streams.blocks import BlockStore, DiskFile, Slot, grown
+from ..streams.blocks import BlockStore, Slot, grown
+from ..streams.disk_file import DiskFile
 
 HEAD = 8  # bytes before the dual variables: which pass wrote them
 
