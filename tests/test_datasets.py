@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from widemargin import datasets
-from widemargin.datasets import Folder, dataset_names, load_dataset
+from widemargin.datasets import dataset_names, files, load_dataset, loading
 
 TRAIN = gzip.compress(b"-1 1:1 3:2.5\n+1 2:1\n", mtime=0)
 TEST = gzip.compress(b"+1 123:1\n", mtime=0)
@@ -25,7 +24,7 @@ def no_own_data(request, tmp_path, monkeypatch):
     """Hide the machine's data from tests that do not ask for it."""
     if request.node.get_closest_marker("needs_data") is None:
         monkeypatch.delenv("WIDEMARGIN_DATA", raising=False)
-        monkeypatch.setattr(datasets.Path, "home", lambda: tmp_path / "user")
+        monkeypatch.setattr(files.Path, "home", lambda: tmp_path / "user")
 
 
 def put_files(home, content=CONTENT):
@@ -70,11 +69,11 @@ def test_argument_comes_before_the_variable(tmp_path, monkeypatch):
 def test_missing_files_are_named(tmp_path, name):
     with pytest.raises(FileNotFoundError) as caught:
         load_dataset(name, data_home=tmp_path)
-    folder = datasets._LOADERS[name][0]
+    folder = loading.LOADERS[name][0]
     message = str(caught.value)
     assert str(tmp_path / folder) in message
     assert "WIDEMARGIN_DATA" in message
-    for file in datasets.FOLDERS[folder].sha256:
+    for file in files.FOLDERS[folder].sha256:
         assert file in message
 
 
@@ -100,9 +99,9 @@ def server(tmp_path, monkeypatch):
         address = f"http://127.0.0.1:{running.server_address[1]}"
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         monkeypatch.setitem(
-            datasets.FOLDERS,
+            files.FOLDERS,
             "a8a",
-            Folder(
+            files.Folder(
                 "two small files",
                 {name: hashlib.sha256(data).hexdigest() for name, data in CONTENT.items()},
                 {name: f"{address}/{name}" for name in CONTENT},
@@ -149,7 +148,7 @@ def test_absent_page_keeps_nothing(server, tmp_path):
 
 def test_scale_columns_maps_to_the_unit_interval():
     X = np.array([[5.0, 0.0, -2.0, 3.0], [7.0, 4.0, 0.0, 3.0], [6.0, 0.0, 2.0, 3.0]])
-    scaled = datasets._scale_columns(sparse.csr_matrix(X), block=2)
+    scaled = loading.scale_columns(sparse.csr_matrix(X), block=2)
     expected = [[0, 0, 0, 0], [1, 1, 0.5, 0], [0.5, 0, 1, 0]]
     np.testing.assert_array_equal(scaled.toarray(), expected)
 
@@ -158,7 +157,7 @@ def test_idx_refuses_other_files(tmp_path):
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"not idx"))
     with pytest.raises(ValueError, match="not an IDX file"):
-        datasets._idx(path)
+        loading.idx(path)
 
 
 # Real data
@@ -209,7 +208,7 @@ def test_covtype(data_home, monkeypatch):
 
     # The binary task differs in its labels only: do not parse the large file twice.
     raw = (found.X_train[:1000], found.y_train[:1000])
-    monkeypatch.setattr(datasets, "_svmlight", lambda path, n_features: raw)
+    monkeypatch.setattr(loading, "svmlight", lambda path, n_features: raw)
     binary = load_dataset("covtype.binary", data_home=data_home)
     np.testing.assert_array_equal(binary.y_train, np.where(raw[1] == 2, 1, -1))
 
@@ -286,10 +285,9 @@ ARFF = b"""@RELATION small
 
 
 def test_hierarchical_arff(tmp_path):
-    files = dict.fromkeys(datasets.FOLDERS["hmc"].sha256, gzip.compress(ARFF))
     (tmp_path / "hmc").mkdir()
-    for name, content in files.items():
-        (tmp_path / "hmc" / name).write_bytes(content)
+    for name in files.FOLDERS["hmc"].sha256:
+        (tmp_path / "hmc" / name).write_bytes(gzip.compress(ARFF))
     found = load_dataset("diatoms", data_home=tmp_path)
     assert found.X_train.tolist() == [[1.0, 2.5], [0.0, -1.0]]
     assert found.extra["class_names"] == ["a", "a/b", "c"]

@@ -22,7 +22,8 @@ from widemargin.problems import Binary, Multiclass, Regression
 from widemargin.rows import as_rows
 from widemargin.solvers.learner import Learner
 from widemargin.solvers.out_of_core import OutOfCore
-from widemargin.streams.blocks import BlockStore, DiskFull
+from widemargin.streams.blocks import BlockStore
+from widemargin.streams.disk_file import DiskFull
 
 C = 0.5
 N, D, K = 60, 4, 3

@@ -24,9 +24,8 @@ from .history import History
 from .persistence import stored_parameter
 from .replacing import sync_folder
 from .run import Certificate
-from .solvers.learner import named, under
 from .streams.fingerprint import Fingerprint
-from .tensorfile import read_arrays, write_arrays
+from .tensorfile import named, read_arrays, under, write_arrays
 
 FILE = "state.safetensors"
 #: All that a run writes into its folder; nothing else is ever removed from it.

@@ -19,7 +19,7 @@ import numpy as np
 from .kernels import NAMES as KERNELS
 from .kernels import make_kernel
 from .losses import Taxonomy
-from .tensorfile import ModelFileError, read_arrays, write_arrays
+from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = (
@@ -88,8 +88,7 @@ def save(model: Any, path: str | Path) -> None:
         value = getattr(model, name, None)
         if value is not None and name not in model._derived:
             attributes[name] = stored(value, name, arrays)
-    for name, column in model.history_.columns.items():
-        arrays[f"history.{name}"] = column
+    arrays |= named("history.", model.history_.columns)
     for name in SEEN + LEARNT[:2]:
         if getattr(model, name, None) is not None:
             attributes[name] = stored(getattr(model, name), name, arrays)
@@ -110,7 +109,7 @@ def save(model: Any, path: str | Path) -> None:
     }
     if machine is not None:
         header["kernel"] = stored_parameter("kernel", model.kernel_, arrays)
-        arrays |= {f"machine.{name}": array for name, array in machine.items()}
+        arrays |= named("machine.", machine)
     if getattr(model, "fingerprint_", None) is not None:
         header["fingerprint"] = [model.fingerprint_.count, model.fingerprint_.total]
     if getattr(model, "training_", None) is not None:  # what the command line notes, as JSON
@@ -175,11 +174,10 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
             setattr(model, attribute, restored(value, arrays))
         model._restored()
         if "kernel" in header:
-            own = {k[8:]: v for k, v in arrays.items() if k.startswith("machine.")}
-            model._set_machine(make_kernel(restored(header["kernel"], arrays) or kernel), own)
+            kernel = make_kernel(restored(header["kernel"], arrays) or kernel)
+            model._set_machine(kernel, under("machine.", arrays))
         size = 0 if "kernel" in header else model.coef_.size
-        columns = {k[8:]: v for k, v in arrays.items() if k.startswith("history.")}
-        model.history_ = History(columns)
+        model.history_ = History(under("history.", arrays))
         certificate = header["certificate"]
         model.certificate_ = None if certificate is None else Certificate(**certificate)
         model.uncertified_ = header.get("uncertified")
@@ -308,5 +306,5 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 def known_solvers() -> dict[str, Any]:
     """The solvers of this package by the names of their classes."""
     solvers = import_module("widemargin.solvers")
-    named = {name: getattr(solvers, name) for name in solvers.__all__}
-    return {name: kind for name, kind in named.items() if dataclasses.is_dataclass(kind)}
+    kinds = {name: getattr(solvers, name) for name in solvers.__all__}
+    return {name: kind for name, kind in kinds.items() if dataclasses.is_dataclass(kind)}

@@ -123,8 +123,9 @@ class Driver:
     def certify(self, is_proven: bool) -> None:
         """What the learner knows of all data."""
         run, learner = self.run, self.run.learner
-        gap = max(0.0, learner.gap(learner.primal, learner.dual))
-        run.certificate = Certificate(learner.primal, learner.dual, gap, "data")
+        primal, dual = learner.bounds.primal, learner.dual
+        gap = max(0.0, learner.bounds.gap(dual))
+        run.certificate = Certificate(primal, dual, gap, "data")
         run.record("verify" if is_proven else "pass", force=True)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from .replacing import replacing
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "read_arrays", "write_arrays"]
+__all__ = ["FORMAT_VERSION", "ModelFileError", "named", "read_arrays", "under", "write_arrays"]
 
 FORMAT_VERSION = 1
 MAX_DIRECTORY_BYTES = 100_000_000
@@ -71,6 +71,22 @@ class _Entry(NamedTuple):
 
 
 # Writing
+
+
+def named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same arrays under names that begin so."""
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without the beginning.
+
+    Examples
+    --------
+    >>> under("a.", named("a.", {"x": 1}) | {"b.y": 2})
+    {'x': 1}
+    """
+    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
 
 
 def write_arrays(

@@ -196,3 +196,10 @@ def live_lines(numbers: dict[str, Any]) -> list[str]:
 def log_line(numbers: dict[str, Any]) -> str:
     """For a log."""
     return "; ".join(", ".join(part(numbers)) for part in (pace, bounds, stock))
+
+
+def say(args: Any, text: str) -> None:
+    """A line on stderr, unless it is to be quiet."""
+    if not args.quiet:
+        line = json.dumps({"message": text}) if args.json else f"widemargin: {text}"
+        print(line, file=sys.stderr, flush=True)

@@ -1,7 +1,8 @@
 """One task a file, scikit-learn conventions."""
 
 from .classifier import SVMClassifier
-from .latent import LatentStructuredSVM, LatentSVM
+from .latent import LatentStructuredSVM
+from .latent_bags import LatentSVM
 from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
 from .ranker import Ranker

@@ -22,10 +22,10 @@ from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
-from ..solvers.learner import named, under
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
+from ..tensorfile import named, under
 from .chunks import check_weights
 from .fitting import named_solver
 from .streaming import Streaming

@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,18 +13,16 @@ from ..losses import cost_matrix
 from ..problems import Chain
 from ..problems.legal_steps import forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
-from ..sequences import Sequences, Vocabulary, pack_arrays
+from ..sequences import Sequences
 from .explaining import Explanation, explanations
 from .fitting import check_parameters
 from .flat_weights import intercept_size
 from .streaming import is_streaming
 from .structured import ProblemEstimator, checked_sequence_weights
 from .tag_inputs import (
+    TagFeatures,
     Truths,
     check_label_lists,
-    is_matrix,
-    is_pair_of_matrices,
-    joined_matrices,
     label_array,
     labels_of,
     short_list,
@@ -141,7 +138,7 @@ max_seconds, stop, warm_start, random_state
         weights = checked_sequence_weights(sample_weight, len(y))
         check_label_lists(y)
         self._set_classes(chain.from_iterable(y))
-        self._vocabulary, self._edge_vocabulary = None, None
+        self._features = TagFeatures(self.transition_features)
         if is_streaming(self.solver):
             if token_weight is not None:
                 raise ValueError("token_weight needs a solver that has all data.")
@@ -203,9 +200,8 @@ max_seconds, stop, warm_start, random_state
         self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
         self._chain = self._new_chain()
         names = getattr(self, "feature_names_", None)  # None is not in a file
-        edges = getattr(self, "edge_names_", None)
-        self._vocabulary = None if names is None else Vocabulary(names)
-        self._edge_vocabulary = None if edges is None else Vocabulary(edges)
+        edge_names = getattr(self, "edge_names_", None)
+        self._features = TagFeatures(self.transition_features, names, edge_names)
         for name, value in self._attributes(self.weights_).items():
             setattr(self, name, value)
 
@@ -215,73 +211,7 @@ max_seconds, stop, warm_start, random_state
 
     def _sequences(self, X, grow: bool) -> Sequences:
         """Inputs of a user as packed sequences of the model's columns."""
-        if isinstance(X, Sequences):
-            found = X
-        elif len(X) and (is_matrix(X[0]) or is_pair_of_matrices(X[0])):
-            found = pack_arrays([joined_matrices(x, i) for i, x in enumerate(X)])
-        else:
-            if grow and self._vocabulary is None:
-                self._vocabulary = Vocabulary()
-            if self._vocabulary is None:
-                raise ValueError("The model was trained on columns without names; X has names.")
-            return self._with_edges(self._vocabulary.encode(X, grow), grow)
-        return self._with_edges(self._named(found, grow), grow)
-
-    def _named(self, X: Sequences, grow: bool) -> Sequences:
-        """Columns with names in the order of the model's."""
-        if X.names is None:
-            if self._vocabulary is not None:
-                raise ValueError("The model was trained on features with names; X has none.")
-            if not grow and X.n_columns != self.n_features_in_:
-                raise ValueError(
-                    f"X has {X.n_columns} features per position; the model has "
-                    f"{self.n_features_in_}."
-                )
-            return X
-        if grow and self._vocabulary is None:
-            self._vocabulary = Vocabulary(X.names)
-            if len(self._vocabulary.column) != len(X.names):
-                raise ValueError("Two columns of X have the same name.")
-            return X
-        if self._vocabulary is None:
-            raise ValueError("The model was trained on columns without names; X has names.")
-        return self._vocabulary.recode(X, grow)
-
-    def _with_edges(self, X: Sequences, grow: bool) -> Sequences:
-        """The features of steps: those of X, and those that `transition_features` names."""
-        if X.edges is not None and X.edge_names is not None:
-            if self._edge_vocabulary is None:
-                if not grow:
-                    raise ValueError("The model has no features of steps; X has some.")
-                self._edge_vocabulary = Vocabulary(X.edge_names)
-            else:
-                known = Sequences(X.edges, X.begin, X.edge_names)
-                edges = self._edge_vocabulary.recode(known, grow=False).rows
-                names = self._edge_vocabulary.names
-                X = Sequences(X.rows, X.begin, X.names, None, edges, names)
-        if self.transition_features is None:
-            return X
-        columns = self._transition_columns(X)
-        chosen = X.rows[:, columns]
-        edges = chosen if X.edges is None else sp.hstack([X.edges, chosen], format="csr")
-        return Sequences(X.rows, X.begin, X.names, None, edges)
-
-    def _transition_columns(self, X: Sequences) -> np.ndarray:
-        """Numbers of the columns that `transition_features` means."""
-        columns = []
-        first_name = X.n_columns - len(X.names or ())
-        for feature in self.transition_features:
-            column = feature
-            if isinstance(feature, str):
-                if self._vocabulary is None or feature not in self._vocabulary.column:
-                    raise ValueError(f"transition_features: no feature has the name {feature!r}.")
-                column = first_name + self._vocabulary.column[feature]
-            if not 0 <= int(column) < X.n_columns:
-                raise ValueError(
-                    f"transition_features: {feature!r} is no column; there are {X.n_columns}."
-                )
-            columns.append(int(column))
-        return np.array(columns, np.int64)
+        return self._features.packed(X, None if grow else self.n_features_in_)
 
     def _truths(self, y, X: Sequences, where="sequence {}".format) -> Truths:
         """Labels in numbers; a strange one is named, and `where` its sequence begins."""
@@ -314,7 +244,7 @@ max_seconds, stop, warm_start, random_state
                 )
             classes = labels_of(stream)
         self._set_classes(classes)
-        self._vocabulary, self._edge_vocabulary = None, None
+        self._features = TagFeatures(self.transition_features)
 
     def _checked_part(self, X, y, is_first: bool):
         if len(X) != len(y):
@@ -342,8 +272,6 @@ max_seconds, stop, warm_start, random_state
         chain_ = self._chain
         K, table = chain_.n_labels, w.reshape(-1, chain_.width)[:, : chain_.n_labels]
         edges = table[chain_.edge_row : chain_.node_row]
-        names = None if self._vocabulary is None else self._vocabulary.names
-        edge_names = None if self._edge_vocabulary is None else self._edge_vocabulary.names
         return {
             "weights_": np.array(w),
             "coef_": np.ascontiguousarray(table[chain_.node_row :]),
@@ -352,8 +280,8 @@ max_seconds, stop, warm_start, random_state
             "end_": table[K + 1].copy(),
             "intercept_": chain_.bias * table[K + 2],
             "transition_coef_": np.ascontiguousarray(edges).reshape(-1, K, K),
-            "feature_names_": names,
-            "edge_names_": edge_names,
+            "feature_names_": self._features.names,
+            "edge_names_": self._features.edge_names,
         }
 
     def _flat_weights(self) -> np.ndarray:

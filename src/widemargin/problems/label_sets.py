@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..rows import Rows, as_rows
-from .labelled import FEW, Labelled, every_set, write_labels, write_pairs
+from .labelled import FEW, Labelled, every_set, write_output
 from .multiclass import class_scores
 
 
@@ -187,15 +187,6 @@ def set_terms(data, i, w, h, J):
 
 
 @kernel
-def write_set(data, i, output, factor, n_weights, index, value):
-    """factor * (phi(x, truth) - phi(x, output)); number of entries."""
-    truth = data.truth[i]
-    at = write_labels(data.rows, i, truth, output, factor, index, value)
-    begin = n_weights - 4 * data.pairs.shape[0]
-    return write_pairs(data.pairs, begin, truth, output, factor, at, index, value)
-
-
-@kernel
 def sets_oracle(data, i, w, index, value):
     """The set of the largest loss + score."""
     L = data.truth.shape[1]
@@ -206,7 +197,7 @@ def sets_oracle(data, i, w, index, value):
     y, out = np.empty(L, np.int64), np.empty(L, np.int64)
     best_set(h, J, y, out)
     loss = output_loss(data.costs, truth, out)
-    return loss, write_set(data, i, out, 1.0, w.size, index, value)
+    return loss, write_output(data, i, out, 1.0, w.size, index, value)
 
 
 @kernel
@@ -218,7 +209,7 @@ def sets_slack_oracle(data, i, w, index, value):
     y, out = np.empty(L, np.int64), np.empty(L, np.int64)
     best_product(h, J, data.costs, data.truth[i].astype(np.int64), y, out)
     loss = output_loss(data.costs, data.truth[i], out)
-    return loss, write_set(data, i, out, loss, w.size, index, value)
+    return loss, write_output(data, i, out, loss, w.size, index, value)
 
 
 @kernel

@@ -39,7 +39,7 @@ from .forests import (
     max_marginals,
     table_score,
 )
-from .labelled import FEW, Labelled, every_set, write_labels, write_pairs
+from .labelled import FEW, Labelled, every_set, write_output
 from .multiclass import class_scores
 
 LOSSES = ("node", "edge")
@@ -201,15 +201,6 @@ class LabelTree(Labelled):
             as_rows(X, self.bias, self.n_inputs), out, self.forest, self.pairs, self.prune
         )
         return out, int(pruned_outputs(data, np.ascontiguousarray(w, float), out))
-
-
-@kernel
-def write_output(data, i, output, factor, n_weights, index, value):
-    """factor * (phi(x, truth) - phi(x, output)); number of entries."""
-    truth = data.truth[i]
-    at = write_labels(data.rows, i, truth, output, factor, index, value)
-    begin = n_weights - 4 * data.pairs.shape[0]
-    return write_pairs(data.pairs, begin, truth, output, factor, at, index, value)
 
 
 @kernel

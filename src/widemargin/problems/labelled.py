@@ -145,3 +145,12 @@ def write_pairs(pairs, begin, truth, output, factor, at, index, value):
             value[at + 1] = -factor
             at += 2
     return at
+
+
+@kernel
+def write_output(data, i, output, factor, n_weights, index, value):
+    """factor * (phi(x, truth) - phi(x, output)); number of entries."""
+    truth = data.truth[i]
+    at = write_labels(data.rows, i, truth, output, factor, index, value)
+    begin = n_weights - 4 * data.pairs.shape[0]
+    return write_pairs(data.pairs, begin, truth, output, factor, at, index, value)

@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from ..layouts import BoxRows, ClassRows
-from ..streams.blocks import BlockStore, DiskFile, Slot, grown
+from ..streams.blocks import BlockStore, Slot, grown
+from ..streams.disk_file import DiskFile
 
 HEAD = 8  # bytes before the dual variables: which pass wrote them
 
@@ -104,7 +105,8 @@ class DualStore(BlockStore):
         data, weights = self.read(*group, slot=slot)
         width, at = self.loop.width, 0
         alpha = slot.room("alpha", data[1].size * width)
-        for block, k in ((self.block(k), k) for k in group):
+        for k in group:
+            block = self.block(k)
             end = at + block.rows * width
             self.alpha[self.home[k]].read(alpha[at:end], self.place(block.first_row))
             at = end
@@ -113,7 +115,8 @@ class DualStore(BlockStore):
     def put(self, group, alpha: np.ndarray, number: int) -> None:
         """Write the dual variables of a group in pass `number`."""
         at, side = 0, number % 2
-        for block, k in ((self.block(k), k) for k in group):
+        for k in group:
+            block = self.block(k)
             end = at + block.rows * self.loop.width
             self.alpha[side].write(alpha[at:end], self.place(block.first_row))
             self.home[k], at = side, end

@@ -16,6 +16,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..tensorfile import named as named  # learners have parts, whose arrays have a prefix
+from ..tensorfile import under as under
+
 
 class Progressive:
     """Loss of predictions made before their example was learnt from (test, then train).
@@ -140,19 +143,3 @@ def widened(w: np.ndarray, old: int, new: int, bias: bool, width: int = 1) -> np
     if bias:
         wide[new * width :] = w[old * width :]
     return wide
-
-
-def named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same arrays under names that begin so."""
-    return {prefix + name: array for name, array in arrays.items()}
-
-
-def under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without the beginning.
-
-    Examples
-    --------
-    >>> under("a.", named("a.", {"x": 1}) | {"b.y": 2})
-    {'x': 1}
-    """
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}

@@ -36,6 +36,7 @@ import numpy as np
 
 from ..simd import aligned
 from ..streams.blocks import BLOCK_BYTES, emptied
+from .block_bounds import Bounds
 from .block_loops import LOOPS
 from .box import shuffle
 from .dual_coordinate import fused_loop
@@ -130,22 +131,19 @@ class BlockDual:
         self.bias, self.n_columns = bool(self.like.rows.bias), oracle.data.rows.n_columns
         block_bytes = max(1, solver.block_bytes // GROUP)
         self.store = DualStore(solver.folder, block_bytes, self.loop)
-        self.kept = KeptRows(solver.block_bytes)
+        self.kept, self.bounds = KeptRows(solver.block_bytes), Bounds()
         self.progressive = Progressive()
         self.checkpoint: Callable[..., None] | None = None
         self.word = np.array([rng.integers(1, 2**63)], np.uint64)
         self.v = aligned((self.n_columns + self.bias) * self.loop.stride)
         self.mean, self.look = self.v.copy(), self.v.copy()
-        self.best_w: np.ndarray | None = None
         self.linear = np.zeros(1)
         self.order = np.zeros(0, np.int64)
         # first pass: rows of the pending block that are learnt, examples until the next test
         self.is_first, self.next_row, self.learnt, self.patience = True, 0, 0, FIRST
         # later passes
         self.n_passes = self.position = self.n_visits = 0
-        self.is_judged = True
-        self.total_cost, self.hinge = 0.0, 0.0
-        self.primal, self.lower, self.last_gap, self.optimism = np.inf, 0.0, np.inf, 1.0
+        self.is_judged, self.hinge = True, 0.0
 
     # ------------------------------------------------------------------ what is known
 
@@ -157,11 +155,12 @@ class BlockDual:
     @property
     def w(self) -> np.ndarray:
         """The weights of the smallest known objective; before one is known the newest."""
-        return self.loop.flat(self.point if self.best_w is None else self.best_w)
+        best = self.bounds.best_w
+        return self.loop.flat(self.point if best is None else best)
 
     @property
     def dual(self) -> float:
-        return max(self.lower, self.newest_dual)
+        return max(self.bounds.lower, self.newest_dual)
 
     @property
     def newest_dual(self) -> float:
@@ -171,9 +170,9 @@ class BlockDual:
     @property
     def cached_primal(self) -> float:
         """Objective of `w`; before one is known an estimate, from the hinges of the first pass."""
-        if self.best_w is None:
+        if self.bounds.best_w is None:
             return 0.5 * float(self.v @ self.v) + self.hinge
-        return self.primal
+        return self.bounds.primal
 
     @property
     def n_rows(self) -> int:
@@ -187,7 +186,7 @@ class BlockDual:
     @property
     def n_bytes(self) -> int:
         """Memory of rows, buffers and weights."""
-        vectors = (self.v, self.mean, self.look, self.best_w)
+        vectors = (self.v, self.mean, self.look, self.bounds.best_w)
         own = sum(vector.nbytes for vector in vectors if vector is not None)
         return own + self.kept.n_bytes + self.store.n_bytes
 
@@ -233,7 +232,7 @@ class BlockDual:
             return
         work = self.store.pending_work(begin)
         self.linear[0] += self.loop.start(work)
-        self.total_cost += work.total_cost
+        self.bounds.total_cost += work.total_cost
         self.progressive.add(end - begin, self.loop.loss(work, self.v))
         self.hinge += self.loop.rest(work, self.v)[0]
         work.active[:] = np.arange(end - begin)
@@ -288,7 +287,7 @@ class BlockDual:
                 self.save(force=False)
                 if time.perf_counter() > deadline:
                     return False
-        self.offer(self.look, self.hinge)
+        self.bounds.offer(self.look, self.hinge)
         self.polish()
         self.is_judged = False
         self.save(force=True)
@@ -348,20 +347,11 @@ class BlockDual:
             hinge += self.loop.rest(work, self.point)[0]
             linear += self.loop.add_up(work, fresh)
         self.n_visits += self.n_rows
-        self.offer(self.point, hinge)
+        self.bounds.offer(self.point, hinge)
         # Rounding gathers over thousands of steps: a bound is claimed for weights made afresh.
         self.v[:], self.linear[0] = fresh, linear
-        self.lower = max(self.lower, self.newest_dual)
+        self.bounds.lower = max(self.bounds.lower, self.newest_dual)
         return hinge
-
-    def offer(self, w: np.ndarray, hinge: float) -> None:
-        """Keep `w` when its objective is the smallest so far."""
-        primal = 0.5 * float(w @ w) + hinge
-        if primal < self.primal or self.best_w is None:
-            self.primal, self.best_w = primal, w.copy()
-
-    def gap(self, primal: float, dual: float) -> float:
-        return (primal - dual) / (max(abs(primal), 1e-12 * self.total_cost) or 1.0)
 
     # ------------------------------------------------------------------ the run
 
@@ -408,32 +398,23 @@ class BlockDual:
         return self.report(began, True)._replace(reason=reason)
 
     def judge(self, tol: float) -> bool:
-        """Whether `measure` was called, because the newest weights may be good enough.
-
-        The gap of the weights before is known exactly; it is taken to shrink as it did last.
-        """
+        """Whether `measure` was called, because the newest weights may be good enough."""
         self.is_judged = True
-        gap = self.gap(self.primal, self.dual)
-        rate = min(max(gap / self.last_gap, 0.1), 1.0) if self.last_gap > 0.0 else 1.0
-        self.last_gap, expected = gap, gap * rate
-        claims = gap <= tol or expected * self.optimism <= tol
-        self.optimism = max(1.0, 0.8 * self.optimism)
-        if claims:
-            self.measure()
-            true = self.gap(self.primal, self.lower)
-            excess = true / max(expected, 0.1 * tol, 1e-300)
-            self.optimism = min(max(self.optimism, excess), 10.0)
-        return claims
+        if not self.bounds.claims(self.dual, tol):
+            return False
+        self.measure()
+        self.bounds.learn(tol)
+        return True
 
     def report(self, began: float, is_proven: bool) -> Report:
-        dual = self.lower if is_proven else self.dual
+        dual = self.bounds.lower if is_proven else self.dual
         return Report(
             self.n_passes + 1,
             time.perf_counter() - began,
             self.n_visits / max(1, self.n_rows),
-            self.primal,
+            self.bounds.primal,
             dual,
-            self.gap(self.primal, dual),
+            self.bounds.gap(dual),
             is_proven,
             self.store.n_read,
         )
@@ -452,11 +433,10 @@ class BlockDual:
     def arrays(self) -> dict[str, np.ndarray]:
         """All that is in memory, as copies; what is on disk is made to last."""
         saved = named("store_", self.store.arrays()) | named("kept_", self.kept.arrays())
-        for name in VECTORS:
-            vector = getattr(self, name)
-            saved |= {} if vector is None else {name: vector.copy()}
+        saved |= named("bounds_", self.bounds.arrays())
+        saved |= {name: getattr(self, name).copy() for name in VECTORS}
         saved["counts"] = np.array([int(getattr(self, name)) for name in COUNTS], np.int64)
-        saved["numbers"] = np.array([float(getattr(self, name)) for name in NUMBERS])
+        saved["hinge"] = np.array([self.hinge])
         saved["progressive"] = self.progressive.numbers.copy()
         return saved
 
@@ -465,13 +445,12 @@ class BlockDual:
         self.store.check_pass(int(arrays["counts"][COUNTS.index("n_passes")]))
         self.store.reopen(self.like, under("store_", arrays))
         self.kept.restore(under("kept_", arrays))
+        self.bounds.restore(under("bounds_", arrays))
         for name in VECTORS:
-            setattr(self, name, aligned_copy(arrays[name]) if name in arrays else None)
+            setattr(self, name, aligned_copy(arrays[name]))
         for name, count in zip(COUNTS, arrays["counts"].tolist(), strict=True):
             setattr(self, name, bool(count) if name.startswith("is_") else count)
-        for name, number in zip(NUMBERS, arrays["numbers"].tolist(), strict=True):
-            setattr(self, name, number)
-        self.progressive.numbers[:] = arrays["progressive"]
+        self.hinge, self.progressive.numbers[:] = float(arrays["hinge"][0]), arrays["progressive"]
         if self.position == len(self.groups):
             self.write_back()
 
@@ -481,12 +460,11 @@ class BlockDual:
 
 
 #: What `arrays` holds beside rows.
-VECTORS = ("v", "mean", "look", "best_w", "linear", "word", "order")
+VECTORS = ("v", "mean", "look", "linear", "word", "order")
 COUNTS = (
     *("n_columns", "next_row", "learnt", "patience", "n_passes", "position", "n_visits"),
     *("is_first", "is_judged"),
 )
-NUMBERS = ("total_cost", "hinge", "primal", "lower", "last_gap", "optimism")
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:

@@ -32,8 +32,7 @@ from .arrow_values import (
     sparse_rows,
 )
 from .chunk import Chunk, StreamError
-from .files import find_files, is_regular, name_of
-from .svmlight import end_sums
+from .files import checked_place, end_sums, find_files, is_regular, name_of, name_of_all
 
 
 class Place(NamedTuple):
@@ -149,10 +148,7 @@ class ArrowStream:
         self.repeatable = all(is_regular(file) for file in self.files)
         if not self.repeatable and len(self.files) > 1:
             raise StreamError(f"{name_of(self.files[0])}: a pipe cannot be one of several files")
-        single = not isinstance(source, list | tuple)
-        more = "" if single or len(self.files) == 1 else f" and {len(self.files) - 1} more"
-        self.name = name_of(os.fsdecode(source) if isinstance(source, os.PathLike) else source)
-        self.name = self.name if single else name_of(self.files[0]) + more
+        self.name = name_of_all(source, self.files)
         if not self.repeatable:
             file = sys.stdin.buffer if self.files[0] == "-" else self.files[0]
             with reading(self.name):
@@ -185,7 +181,8 @@ class ArrowStream:
             raise StreamError(f"{self.name}: it can be read only once")
         self._is_read = True
         place = Place(n_features=self.columns.n_features or 0)
-        place = place if position is None else self._checked(position)
+        if position is not None:
+            place = checked_place(Place, position, self.name, max(1, len(self.files)))
         width = place.n_features  # of sparse rows: the largest so far
         for batch, place, name in self._batches(place, self.columns.names):  # noqa: B020
             chunk = self._chunk(batch, place._replace(n_features=width), name)
@@ -308,14 +305,6 @@ class ArrowStream:
             )
 
     # ------------------------------------------------------------ reading
-
-    def _checked(self, position: Any) -> Place:
-        if not isinstance(position, dict) or set(position) != set(Place._fields):
-            raise ValueError(f"{self.name}: {position!r} is not a position of this stream.")
-        place = Place(**position)
-        if not 0 <= place.file < max(1, len(self.files)):
-            raise ValueError(f"{self.name}: the position is in file {place.file}, which is absent.")
-        return place
 
     def _batches(self, place: Place, names: list[str]) -> Iterator[tuple[Any, Place, str]]:
         """Record batches of at most `chunk_rows` rows, the place behind each, its file's name."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..sequences import Sequences
 from .chunk import Chunk, StreamError
-from .sequence_files import COLUMN_BYTES, Block, SequenceFiles, decoded
+from .sequence_files import COLUMN_BYTES, Block, Place, SequenceFiles, decoded
 from .templates import Column, Template, default_template, expand, read_template
 
 
@@ -112,7 +112,7 @@ class ColumnStream(SequenceFiles):
 
     def tables(self, position: Any = None) -> Iterator[tuple[Chunk, list[list[str]]]]:
         """Chunks, and the lines of each sequence as they stand in the file."""
-        for block, table, place in self._blocks(self._begin(position)):
+        for block, table, place in self._blocks(self._begin(position, Place())):
             lines = decoded(block, table.spans, table.lines)
             ends = table.begin.tolist()
             texts = [lines[a:b] for a, b in pairwise(ends)]

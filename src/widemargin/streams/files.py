@@ -16,6 +16,7 @@ import numpy as np
 from .chunk import StreamError
 
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Longest line; beyond it a file is taken for something else than text.
 LONGEST_LINE = 1 << 30
 #: Bytes behind the text that a reader of whole words may touch.
@@ -67,6 +68,78 @@ def name_of(source: Any) -> str:
 def last_line(buffer: bytearray, begin: int, end: int) -> int:
     """Behind the last newline of buffer[begin:end]; 0 if there is none."""
     return buffer.rfind(b"\n", begin, end) + 1
+
+
+def name_of_all(paths: Any, files: list[Any]) -> str:
+    """How messages call what a user gave: a path, or the first of several files."""
+    if not isinstance(paths, list | tuple):
+        return name_of(os.fsdecode(paths) if isinstance(paths, os.PathLike | bytes) else paths)
+    return name_of(files[0]) + ("" if len(files) == 1 else f" and {len(files) - 1} more")
+
+
+def checked_place(kind: type[Any], position: Any, name: str, n_files: int) -> Any:
+    """The place, a named tuple, that a chunk of the stream `name` carried as its position."""
+    if not isinstance(position, dict) or set(position) != set(kind._fields):
+        raise ValueError(f"{name}: {position!r} is not a position of this stream.")
+    place = kind(**position)
+    if not 0 <= place.file < n_files:
+        raise ValueError(f"{name}: the position is in file {place.file}, which is absent.")
+    return place
+
+
+def end_sums(path: str, size: int = 1 << 16) -> list[int]:
+    """CRC32 of the first and of the last bytes of a file."""
+    with open(path, "rb") as file:
+        first = zlib.crc32(file.read(size))
+        file.seek(max(0, os.path.getsize(path) - size))
+        return [first, zlib.crc32(file.read(size))]
+
+
+class TextFiles:
+    """Files, folders or pipes of text: what streams of them share.
+
+    Parameters
+    ----------
+    paths : path, list of paths or binary file
+    chunk_bytes : int
+    """
+
+    def __init__(self, paths: Any, chunk_bytes: int):
+        if not 1 <= chunk_bytes <= LONGEST_LINE:
+            raise ValueError(f"chunk_bytes is {chunk_bytes}; 1 to {LONGEST_LINE} are possible.")
+        self.files = find_files(paths)
+        self.repeatable = all(is_regular(file) for file in self.files)
+        self.name, self.chunk_bytes = name_of_all(paths, self.files), int(chunk_bytes)
+        self._is_read = False
+
+    def _begin(self, position: Any, first: Any) -> Any:
+        """The place to read from: `first`, a named tuple, or the one of a position."""
+        if self._is_read and not self.repeatable:
+            raise StreamError(f"{self.name}: it can be read only once")
+        if position is not None and not self.repeatable:
+            raise StreamError(f"{self.name}: a pipe cannot be taken up at a position")
+        self._is_read = True
+        if position is None:
+            return first
+        return checked_place(type(first), position, self.name, len(self.files))
+
+    def _check_listing(self) -> None:
+        """Labels are listed by a pass of their own."""
+        if not self.repeatable:
+            raise StreamError(
+                f"{self.name}: it can be read only once, so its labels cannot be listed before"
+            )
+
+    def _file_signature(self) -> dict[str, Any]:
+        """What tells these files from others without reading them, as JSON."""
+        if not self.repeatable:
+            return {"name": self.name}
+        return {
+            "files": [os.path.basename(file) for file in self.files],
+            "bytes": [os.path.getsize(file) for file in self.files],
+            "modified": [os.stat(file).st_mtime_ns for file in self.files],
+            "crc32": [end_sums(file) for file in self.files],
+        }
 
 
 class Source:
@@ -219,3 +292,11 @@ class Source:
             error.newlines = buffer.count(b"\n", 0, filled)
             raise
         return filled + count, not count
+
+
+def opened(source: Any, offset: int) -> Source:
+    """A source at a place of its text; what the system says against it becomes a StreamError."""
+    try:
+        return Source(source, offset)
+    except OSError as error:
+        raise StreamError(f"{name_of(source)}: {error.strerror or error}") from None

@@ -6,7 +6,6 @@ stream taken up at a position goes on with the same chunks.
 
 from __future__ import annotations
 
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .chunk import Chunk, StreamError
-from .files import LONGEST_LINE, BrokenText, find_files, is_regular, name_of
-from .svmlight import BYTE_ORDER_MARK, end_sums, opened
+from .files import BYTE_ORDER_MARK, BrokenText, TextFiles, name_of, opened
 
 #: Bytes of text per chunk. The features of column text take some twenty times as much; other
 #: formats spell them out.
@@ -74,7 +72,7 @@ def last_query(buffer: bytearray, begin: int, end: int) -> int:
     return 0
 
 
-class SequenceFiles(ABC):
+class SequenceFiles(TextFiles, ABC):
     """A stream of sequences from files, a folder, gzip or pipes.
 
     A subclass reads blocks: `_read` gives what `_chunk` and `_labels` need of one.
@@ -90,18 +88,6 @@ class SequenceFiles(ABC):
     #: Parameters that the signature names.
     _options: tuple[str, ...] = ()
 
-    def __init__(self, paths: Any, chunk_bytes: int):
-        if not 1 <= chunk_bytes <= LONGEST_LINE:
-            raise ValueError(f"chunk_bytes is {chunk_bytes}; 1 to {LONGEST_LINE} are possible.")
-        self.files = find_files(paths)
-        self.repeatable = all(is_regular(file) for file in self.files)
-        is_one = not isinstance(paths, list | tuple)
-        more = "" if is_one or len(self.files) == 1 else f" and {len(self.files) - 1} more"
-        first = os.fsdecode(paths) if isinstance(paths, os.PathLike | bytes) else paths
-        self.name = name_of(first if is_one else self.files[0]) + more
-        self.chunk_bytes = int(chunk_bytes)
-        self._is_read = False
-
     @abstractmethod
     def _read(self, block: Block) -> Any:
         """A block, parsed: `line`, the lines so far; `begin`, where sequences begin."""
@@ -116,7 +102,7 @@ class SequenceFiles(ABC):
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks from the beginning, or from the `position` that an earlier chunk carried."""
-        for block, parsed, place in self._blocks(self._begin(position)):
+        for block, parsed, place in self._blocks(self._begin(position, Place())):
             yield self._whole_chunk(block, parsed, place)
 
     def _whole_chunk(self, block: Block, parsed: Any, after: Place) -> Chunk:
@@ -131,10 +117,7 @@ class SequenceFiles(ABC):
 
     def label_values(self) -> np.ndarray:
         """The distinct labels of the whole stream, sorted."""
-        if not self.repeatable:
-            raise StreamError(
-                f"{self.name}: it can be read only once, so its labels cannot be listed before"
-            )
+        self._check_listing()
         found: set[str] = set()
         for block, parsed, _ in self._blocks(Place()):
             found.update(self._labels(block, parsed) or ())
@@ -144,29 +127,7 @@ class SequenceFiles(ABC):
         """What tells these data from others without reading them, as JSON."""
         about = {name: getattr(self, name) for name in (*self._options, "chunk_bytes")}
         about["kind"] = type(self).__name__
-        if not self.repeatable:
-            return {"name": self.name} | about
-        return about | {
-            "files": [os.path.basename(file) for file in self.files],
-            "bytes": [os.path.getsize(file) for file in self.files],
-            "modified": [os.stat(file).st_mtime_ns for file in self.files],
-            "crc32": [end_sums(file) for file in self.files],
-        }
-
-    def _begin(self, position: Any) -> Place:
-        if self._is_read and not self.repeatable:
-            raise StreamError(f"{self.name}: it can be read only once")
-        if position is not None and not self.repeatable:
-            raise StreamError(f"{self.name}: a pipe cannot be taken up at a position")
-        self._is_read = True
-        if position is None:
-            return Place()
-        if not isinstance(position, dict) or set(position) != set(Place._fields):
-            raise ValueError(f"{self.name}: {position!r} is not a position of this stream.")
-        place = Place(**position)
-        if not 0 <= place.file < len(self.files):
-            raise ValueError(f"{self.name}: the position is in file {place.file}, which is absent.")
-        return place
+        return about | self._file_signature()
 
     def _blocks(self, place: Place) -> Iterator[tuple[Block, Any, Place]]:
         """Every block with a sequence in it, what was read of it, and the place behind it."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
@@ -24,13 +23,12 @@ import scipy.sparse as sp
 
 from .chunk import Chunk, StreamError
 from .complaints import is_word, reason, token_at
-from .files import LONGEST_LINE, BrokenText, Source, find_files, is_regular, name_of
+from .files import BYTE_ORDER_MARK, BrokenText, TextFiles, name_of, opened
 
 if TYPE_CHECKING:
     from .parser import Parsed
 
 CHUNK_BYTES = 1 << 22
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE_LINE = re.compile(rb"[^\n]*\n")
 KINDS = {"auto": 0, "number": 0, "text": 1, "lists": 2}
 QUERIES = {False: 0, True: 1, None: 2}
@@ -51,7 +49,7 @@ class Place(NamedTuple):
     bad_bytes: int = 0
 
 
-class SvmlightStream:
+class SvmlightStream(TextFiles):
     """Examples from svmlight text: files, folders, gzip, pipes.
 
     Parameters
@@ -130,31 +128,21 @@ class SvmlightStream:
             raise ValueError(f"labels is {labels!r}; {', '.join(map(repr, KINDS))} are possible.")
         if zero_based not in (True, False, "auto"):
             raise ValueError(f"zero_based is {zero_based!r}; True, False or 'auto' is needed.")
-        if not 1 <= chunk_bytes <= LONGEST_LINE:
-            raise ValueError(f"chunk_bytes is {chunk_bytes}; 1 to {LONGEST_LINE} are possible.")
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ValueError(f"dtype is {dtype}; float64 or float32 is needed.")
         if bad_lines_path is not None and not skip_bad_lines:
             raise ValueError("bad_lines_path needs skip_bad_lines=True.")
-        self.files = find_files(paths)
-        self.repeatable = all(is_regular(file) for file in self.files)
-        single = not isinstance(paths, list | tuple)
-        more = "" if single or len(self.files) == 1 else f" and {len(self.files) - 1} more"
-        self.name = name_of(os.fsdecode(paths) if isinstance(paths, os.PathLike | bytes) else paths)
-        self.name = self.name if single else name_of(self.files[0]) + more
+        super().__init__(paths, chunk_bytes)
         self.n_features = n_features if hash_bits is None else 2**hash_bits
         self.zero_based, self.labels, self.hash_bits = zero_based, labels, hash_bits
         self.skip_bad_lines = skip_bad_lines
         self.bad_lines_path = None if bad_lines_path is None else os.fspath(bad_lines_path)
-        self.chunk_bytes, self.dtype = int(chunk_bytes), np.dtype(dtype)
-        self.n_bad_lines = 0
+        self.dtype, self.n_bad_lines = np.dtype(dtype), 0
         self.is_zero_based: bool | None = None  # decided by the first chunk
-        self._is_read = False
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks from the beginning, or from the `position` that an earlier chunk carried."""
-        self._begin(position)
-        place = self._first_place() if position is None else self._checked(position)
+        place = self._begin(position, self._first_place())
         with self._bad_lines(place) as log:
             for parsed, text, place, name in self._parsed(place, log):  # noqa: B020
                 self.n_bad_lines, self.is_zero_based = place.bad_lines, place.zero_based
@@ -168,10 +156,7 @@ class SvmlightStream:
 
         Reads the beginnings of lines only, so a line counts even if its features are bad.
         """
-        if not self.repeatable:
-            raise StreamError(
-                f"{self.name}: it can be read only once, so its labels cannot be listed before"
-            )
+        self._check_listing()
         found = None
         for parsed, text, place, _ in self._parsed(self._first_place(), heads=True):
             if len(parsed.lines):
@@ -185,33 +170,11 @@ class SvmlightStream:
         """What tells these data from others without reading them, as JSON."""
         options = "n_features", "zero_based", "labels", "hash_bits", "skip_bad_lines", "chunk_bytes"
         about = {name: getattr(self, name) for name in options} | {"dtype": self.dtype.name}
-        if not self.repeatable:
-            return {"name": self.name} | about
-        return about | {
-            "files": [os.path.basename(file) for file in self.files],
-            "bytes": [os.path.getsize(file) for file in self.files],
-            "modified": [os.stat(file).st_mtime_ns for file in self.files],
-            "crc32": [end_sums(file) for file in self.files],
-        }
-
-    def _begin(self, position: Any) -> None:
-        if self._is_read and not self.repeatable:
-            raise StreamError(f"{self.name}: it can be read only once")
-        if position is not None and not self.repeatable:
-            raise StreamError(f"{self.name}: a pipe cannot be taken up at a position")
-        self._is_read = True
+        return about | self._file_signature()
 
     def _first_place(self) -> Place:
         zero_based = None if self.zero_based == "auto" else bool(self.zero_based)
         return Place(labels=self.labels, zero_based=zero_based, n_features=self.n_features or 0)
-
-    def _checked(self, position: Any) -> Place:
-        if not isinstance(position, dict) or set(position) != set(Place._fields):
-            raise ValueError(f"{self.name}: {position!r} is not a position of this stream.")
-        place = Place(**position)
-        if not 0 <= place.file < len(self.files):
-            raise ValueError(f"{self.name}: the position is in file {place.file}, which is absent.")
-        return place
 
     def _parsed(
         self, place: Place, log: BinaryIO | None = None, heads: bool = False
@@ -341,22 +304,6 @@ class SvmlightStream:
             qid=parsed.qid if place.qid else None,
             position=place._asdict() if self.repeatable else None,
         )
-
-
-def end_sums(path: str, size: int = 1 << 16) -> list[int]:
-    """CRC32 of the first and of the last bytes of a file."""
-    with open(path, "rb") as file:
-        first = zlib.crc32(file.read(size))
-        file.seek(max(0, os.path.getsize(path) - size))
-        return [first, zlib.crc32(file.read(size))]
-
-
-def opened(source: Any, offset: int) -> Source:
-    """A source at a place of its text; what the system says against it becomes a StreamError."""
-    try:
-        return Source(source, offset)
-    except OSError as error:
-        raise StreamError(f"{name_of(source)}: {error.strerror or error}") from None
 
 
 def size_of(path: str) -> int:

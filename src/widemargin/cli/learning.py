@@ -1,0 +1,184 @@
+"""`widemargin train` at work: a model learns from a stream, or from what fits into memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+from typing import Any
+
+import numpy as np
+
+from .. import Ranker
+from ..checkpoint import FILE
+from ..estimators.kernel import Shuffled
+from ..solvers import NAMES, FunctionalDescent, OutOfCore, StreamingDual
+from ..stopping import Callback
+from ..stream_run import hinges_of
+from ..streams import ArrayStream, StreamError
+from ..streams.disk_file import DiskFull
+from ..streams.fingerprint import Fingerprint
+from .errors import CommandError
+from .live import Watcher, say
+from .options import ONLINE, buffer_options
+from .planning import Plan
+from .reading import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
+from .tagging import load_sequences
+from .words import EXAMPLES, label_text
+
+#: A block of `OutOfCore` is at most this share of --memory.
+BLOCK_SHARE = 1 / 16
+
+
+def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> None:
+    """Learn as planned, or out of core if the data turns out to be too large."""
+    if plan.is_kernel:
+        fit_kernel(args, model, stream, classes, plan, watcher)
+        return
+    if not plan.is_streaming:
+        limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
+        is_tag = args.task == "tag"
+        loaded = load_sequences(stream, limit) if is_tag else load_rows(stream, limit, classes)
+        if loaded is not None:
+            fit_loaded(args, model, loaded, classes, plan, watcher)
+            return
+        solver = "streaming_dual" if args.task in ("tag", "rank") else "out_of_core"
+        plan = Plan(solver, None, f"the data takes more than --memory {args.memory:g}")
+        say(args, f"{plan.solver}: {plan.reason}")
+    if classes is None and args.task in ("classify", "tag") and not stream.repeatable:
+        classes = first_classes(args, stream)
+    model.solver = new_solver(args, plan)
+    fit_stream(args, model, stream, classes, plan.passes, watcher)
+
+
+def fit_stream(
+    args: Any, model: Any, source: Any, classes: Any, passes: int | None, watcher: Watcher
+) -> None:
+    """Learn from a stream as it comes."""
+    options = {"passes": passes, "verify": args.verify, "on_progress": watcher}
+    if args.task != "rank":
+        options |= {
+            "classes": classes,
+            "checkpoint": args.checkpoint,
+            "resume": args.resume,
+            "checkpoint_seconds": args.checkpoint_seconds,
+            "keep_checkpoint": True,
+        }
+    try:
+        model.fit_stream(source, **options)
+    except OSError as error:
+        raise explained(args, error) from None
+
+
+def fit_kernel(
+    args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher
+) -> None:
+    """Learn a kernel machine: from rows in random order, or from the stream as it comes."""
+    if plan.solver != "auto":
+        model.solver = NAMES[plan.solver](**buffer_options(args))
+    source: Any = stream
+    epochs = 1
+    if stream.repeatable and stream.memory <= args.memory:
+        loaded = load_rows(stream, args.memory, classes)
+        if loaded is not None:
+            n = len(loaded.y)
+            order = np.random.default_rng(args.seed).permutation(n)
+            source = Shuffled(loaded.X, loaded.y, loaded.weight, order, name=stream.name)
+            epochs = model.planned_epochs(loaded.y if classes is None else classes, n)
+    passes = None if args.passes == "auto" else plan.passes or epochs
+    fit_stream(args, model, source, classes, passes, watcher)
+
+
+def new_solver(args: Any, plan: Plan) -> Any:
+    """A streaming solver that keeps to --memory."""
+    if plan.solver == "functional_descent":
+        return FunctionalDescent()
+    if plan.solver == "streaming_dual":
+        return StreamingDual(memory=args.memory / 2)
+    return OutOfCore(block_bytes=min(16 * MEGABYTE, int(BLOCK_SHARE * args.memory * MEGABYTE)))
+
+
+def explained(args: Any, error: OSError) -> Exception:
+    """A full disk, and what is left."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return error
+    where = "" if isinstance(error, DiskFull) else f"{args.checkpoint or 'temporary files'}: "
+    kept = ""
+    if args.checkpoint and has_state(args.checkpoint):
+        kept = " The last checkpoint is whole: make room and go on with --resume."
+    return CommandError(f"{where}{error.strerror or error}.{kept}")
+
+
+def has_state(folder: str) -> bool:
+    """Whether a run can go on from this folder."""
+    return os.path.exists(os.path.join(folder, FILE))
+
+
+def first_classes(args: Any, stream: Watched) -> np.ndarray:
+    """The classes among the first rows of a pipe."""
+    chunks = stream.peek()
+    if not chunks:
+        raise CommandError(f"{stream.name}: there are no examples")
+    if args.task == "tag":
+        classes = np.array(sorted({tag for chunk in chunks for tags in chunk.y for tag in tags}))
+    else:
+        classes = whole_numbers(np.unique(np.concatenate([np.unique(c.y) for c in chunks])))
+    names = ", ".join(label_text(label) for label in classes[:10])
+    more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
+    rows = sum(chunk.size for chunk in chunks)
+    what = EXAMPLES.get(args.task, "rows")
+    say(args, f"classes of the first {rows:,} {what}: {names}{more}; --classes tells of others")
+    return classes
+
+
+def fit_loaded(
+    args: Any, model: Any, loaded: Loaded, classes: Any, plan: Plan, watcher: Watcher
+) -> None:
+    """Fit to data in memory."""
+    X, y, weight = loaded.X, loaded.y, loaded.weight
+    online = plan.solver in ONLINE
+    if plan.passes is not None and not online:
+        model.max_passes = plan.passes
+    if classes is not None:
+        absent = np.setdiff1d(classes, y)
+        if absent.size:  # `fit` knows the classes of the data only
+            reason = f"there is no example of class {label_text(absent[0])}"
+            plan = Plan("streaming_dual", plan.passes, reason)
+            say(args, f"{plan.solver}: {reason}")
+            model.solver = new_solver(args, plan)
+            rows = ArrayStream(X, y, weight=weight)
+            fit_stream(args, model, rows, classes, plan.passes, watcher)
+            return
+    model.solver = plan.solver if plan.solver == "auto" else NAMES[plan.solver]()
+    if online and plan.passes is not None:  # passes over the data, whatever a step decodes
+        model.solver = dataclasses.replace(model.solver, epochs=plan.passes)
+    live = Callback(watcher)
+    model.stop = live if model.stop is None else model.stop | live
+    if args.task == "rank":
+        if loaded.qid is None:
+            say(args, "the rows have no qid: all of them are one list")
+        model.fit(X, y, qid=loaded.qid, sample_weight=weight)
+    else:
+        model.fit(X, y, sample_weight=weight)
+    model.stop = None
+    model.fingerprint_ = fingerprint(model, loaded)
+    model.n_examples_seen_ = n_examples(model, loaded)
+
+
+def n_examples(model: Any, loaded: Loaded) -> int:
+    """Examples that were learnt from: rows, sequences or queries."""
+    if isinstance(model, Ranker):
+        n_queries = 1 if loaded.qid is None else len(np.unique(loaded.qid))
+        return n_queries - model.n_skipped_queries_
+    return len(loaded.y)
+
+
+def fingerprint(model: Any, loaded: Loaded) -> Fingerprint | None:
+    """Of the data of a batch fit, so that `verify` can tell it from other data."""
+    rows: Any = ArrayStream(loaded.X, loaded.y, weight=loaded.weight, qid=loaded.qid)
+    model._columns, model._is_fixed = int(model.n_features_in_), True
+    try:
+        rows = model._by_query(rows) if isinstance(model, Ranker) else rows
+        return hinges_of(rows, model._oracle_of, model._flat_weights())[1]
+    except StreamError:  # a stream of queries asks for more than `fit`: they stand together
+        return None
