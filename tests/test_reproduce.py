@@ -353,7 +353,9 @@ def test_rises_of_the_draws_are_judged_as_they_are():
     assert judged(one, one, risen).verdict == "in part: in most draws after 300 alone"
     assert judged(risen, flat, flat).verdict == "not reproduced"
     places, flat = places[:5], flat[:5]
-    assert judged(flat, flat, flat).verdict == "not judged: a part"
+    assert judged(flat, flat, flat).verdict.startswith(
+        "not judged: the sequence ends after 300, 1200"
+    )
 
 
 def test_a_rise_is_the_largest_step_over_the_one_before():

@@ -283,7 +283,7 @@ def draws_claim(found: dict[str, dict[str, Any]], places: tuple[int, ...]) -> Cl
         together = int(is_major.all(axis=1).sum())
         said.append(f"{percents} % of {len(is_major)} draws, all together in {together} ({name})")
     if len(reached) < len(places):
-        judged = verdict(None, "a part")
+        judged = verdict(None, f"the sequence ends after {', '.join(map(str, reached))}")
     elif holds or not often:
         judged = verdict(holds)
     else:
@@ -292,8 +292,7 @@ def draws_claim(found: dict[str, dict[str, Any]], places: tuple[int, ...]) -> Cl
     return Claim(
         f"Novelty: the step rises after {', '.join(map(str, places))} examples",
         "major increases, in one draw of the digits",
-        f"a rise above the 90th percentile of all after {', '.join(map(str, reached))} in "
-        + "; ".join(said),
+        "a rise above the 90th percentile of all in " + "; ".join(said),
         judged,
     )
 
