@@ -297,10 +297,11 @@ def draws_claim(found: dict[str, dict[str, Any]], places: tuple[int, ...]) -> Cl
     )
 
 
+#: Of the whole sequence of USPS digits.
 WHAT_RISES = (
-    " With c = 1 the step rises with digits that are like each other, ones above all, whatever the "
-    "draw; where few examples are below the margin, with the first digits that are no zeros, and "
-    "after that at places that depend on the draw."
+    " With c = 1 the digit decides more than the draw: the step always rises at 100 and never at "
+    "300, 500, 600 and 900. Where few examples are below the margin it rises with the first digits "
+    "that are no zeros, and after that at places that depend on the draw."
 )
 
 
