@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import types
 from numba.core.errors import TypingError
 
 import widemargin
-from widemargin.compile import borrowing
+from widemargin.compile import INDEX, VECTOR, borrowing, pointer
 
 PACKAGE = Path(widemargin.__file__).parent
 
@@ -265,3 +266,21 @@ def test_borrowing_kernels_count_no_references_and_cannot_allocate():
     assert sys.getrefcount(matrix) == count
     with pytest.raises(TypingError, match="empty"):
         borrowing(lambda n: np.empty(n).size)(3)
+
+
+def test_a_pointer_borrows_where_its_function_does():
+    """What is passed to a loop is compiled as it was declared, for its one signature."""
+
+    def first_of(x):
+        return x[0]
+
+    def last_of(x):
+        return x[-1]
+
+    signature = types.float64(VECTOR)
+    made, plain = pointer(borrowing(first_of), signature), pointer(last_of, signature)
+    assert made.targetoptions["_nrt"] is False and "_nrt" not in plain.targetoptions
+    assert made(np.array([3.0, 4.0])) == 3.0 and plain(np.array([3.0, 4.0])) == 4.0
+    assert made.get_compile_result(signature).signature == signature
+    with pytest.raises(TypingError, match="compilation disabled"):
+        made.get_compile_result(types.float64(INDEX))

@@ -26,6 +26,13 @@ from widemargin.reproduce.experiment import (
 from widemargin.reproduce.page import told, write_html, write_markdown
 from widemargin.reproduce.running import planned, run
 from widemargin.reproduce.store import Store
+from widemargin.reproduce.svmd_counting import (
+    WRAPS,
+    counting_sequence,
+    draws_claim,
+    rise,
+    usual_rises,
+)
 
 
 class Silent:
@@ -315,3 +322,44 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):
     assert "svmd-taxonomy is left out" in said and "svmd-counting takes digits in place" in said
     page = (tmp_path / "reproduce-quick.html").read_text()
     assert "In their place: digits." in page and "It was left out." in page
+
+
+# ---------------------------------------------------------------- the counting sequence
+
+
+def test_draws_of_the_counting_sequence():
+    """The labels are those of the counter; a seed changes which digits come, none comes twice."""
+    (X, y), (X_drawn, y_drawn) = (counting_sequence("digits", 300, seed) for seed in (None, 0))
+    assert y.tolist() == [int(digit) for number in range(100) for digit in f"{number:03d}"]
+    assert y_drawn.tolist() == y.tolist()
+    assert not np.array_equal(X, X_drawn)
+    assert len(np.unique(X_drawn, axis=0)) == len(X_drawn)
+    again, _ = counting_sequence("digits", 300, 0)
+    np.testing.assert_array_equal(again, X_drawn)
+
+
+def test_rises_of_the_draws_are_judged_as_they_are():
+    """Major in most draws: at all places of a reading, at some, at none; and not reached."""
+    places, flat = list(range(300, 3300, 300)), [1.0] * 10
+
+    def judged(*rises):
+        answer = {"places": places, "rises": list(rises), "high": [1.2] * len(rises)}
+        return draws_claim({"a": answer, "b": {**answer, "rises": [flat] * 3}}, WRAPS)
+
+    risen = [2.0 if place in WRAPS else 1.0 for place in places]
+    one = [2.0 if place == 300 else 1.0 for place in places]
+    assert judged(risen, risen, flat).verdict == "reproduced"
+    assert "67, 67, 67, 67 % of 3 draws, all together in 2 (a)" in judged(risen, risen, flat).ours
+    assert judged(one, one, risen).verdict == "in part: in most draws after 300 alone"
+    assert judged(risen, flat, flat).verdict == "not reproduced"
+    places, flat = places[:5], flat[:5]
+    assert judged(flat, flat, flat).verdict.startswith(
+        "not judged: the sequence ends after 300, 1200"
+    )
+
+
+def test_a_rise_is_the_largest_step_over_the_one_before():
+    steps = np.full(400, 0.5)
+    steps[310] = 1.5
+    assert rise(steps, 300) == 3.0 and rise(steps, 311) == 0.5 / 1.5 and rise(steps, 320) == 1.0
+    assert usual_rises(steps).max() == 3.0

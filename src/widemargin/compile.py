@@ -127,6 +127,8 @@ def borrowing(function: Callable) -> Any:
 def pointer(function: Any, signature: Any) -> Any:
     """`function` compiled for one signature, to be passed as a typed pointer.
 
+    A borrowing function stays one.
+
     Parameters
     ----------
     function : compiled or plain function

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .compile import kernel as compiled
+from .compile import borrowing
 from .coordinate_sums import chi_square, manhattan, overlap
 from .rows import as_rows
 from .sparse_rows import SparseRows, sparse_products, sparse_rows
@@ -33,6 +33,8 @@ from .sparse_rows import SparseRows, sparse_products, sparse_rows
 COLUMNS_PER_ENTRY, MORE_COLUMNS = 3, 32
 #: Kernels that are no function of products: sparse rows of up to so many columns are stored dense.
 DENSE_COLUMNS = 2048
+#: Values that are raised to a power at a time: they stay in the fastest memory.
+TILE = 2048
 
 
 @dataclass(frozen=True)
@@ -170,25 +172,14 @@ class Polynomial:
         return self._power(A.squares.copy())
 
     def _power(self, values: np.ndarray) -> np.ndarray:
-        values *= values.dtype.type(self.gamma)
-        values += values.dtype.type(self.coef0)
-        base, left = values, self.degree  # repeated squaring: np.power is slow
-        power = None
-        with np.errstate(over="ignore", invalid="ignore"):
-            while left:
-                if left & 1:
-                    power = base.copy() if power is None else np.multiply(power, base, out=power)
-                left >>= 1
-                if left:
-                    base = base * base
-        if power is None:
-            return np.ones_like(values)
-        if power.size and not (np.isfinite(power.max()) and np.isfinite(power.min())):
+        kind = values.dtype.type
+        numbers = kind(self.gamma), kind(self.coef0), self.degree, np.finfo(kind).max
+        if not raise_power(values.reshape(-1), *numbers, np.empty(TILE, kind)):
             raise ValueError(
-                f"(gamma <x, z> + coef0)^{self.degree} is too large for {power.dtype}: scale the "
+                f"(gamma <x, z> + coef0)^{self.degree} is too large for {values.dtype}: scale the "
                 "features, or take a smaller gamma or degree."
             )
-        return power
+        return values
 
 
 @dataclass(frozen=True)
@@ -353,7 +344,7 @@ def gamma_value(gamma: Any, X) -> float:
     return float(gamma)
 
 
-@compiled
+@borrowing
 def exponents(found, scale, left, right):
     """min(scale found - left - right, 0): rounding may make a distance negative. One pass."""
     for i in range(found.shape[0]):
@@ -361,6 +352,32 @@ def exponents(found, scale, left, right):
         for j in range(np.uint64(row.size)):
             value = scale * row[j] - own - right[j]
             row[j] = value if value < 0 else row.dtype.type(0)
+
+
+@borrowing
+def raise_power(values, gamma, coef0, degree, most, base):
+    """values <- (gamma values + coef0)^degree by repeated squaring; whether none is beyond `most`.
+
+    `base` is room for the values that are raised at a time.
+    """
+    is_large, size, n = False, np.uint64(base.size), np.uint64(values.size)
+    for start in range(np.uint64(0), n, size):
+        count = min(size, n - start)
+        for k in range(count):
+            base[k] = gamma * values[start + k] + coef0
+            values[start + k] = 1
+        left = degree
+        while left:
+            if left & 1:
+                for k in range(count):
+                    values[start + k] *= base[k]
+            left >>= 1
+            if left:
+                for k in range(count):
+                    base[k] *= base[k]
+        for k in range(count):
+            is_large |= abs(values[start + k]) > most
+    return not is_large
 
 
 def shrunk(distances: np.ndarray, gamma: float) -> np.ndarray:

@@ -9,10 +9,9 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..expansion import Support, scores
-from ..kernels import RBF
+from ..kernels import RBF, is_stored_dense
 from ..pages.charts import Series, chart
 from ..solvers.kernel_learner import KernelTask, Part
 from ..solvers.svmd import NORMA, SVMD
@@ -27,8 +26,7 @@ class Run:
     """A learner over some data, in order, and what it showed."""
 
     def __init__(self, solver, task: KernelTask, X, y, kernel, passes: int = 1):
-        dense = not (sp.issparse(X) and X.shape[1] > 2048)
-        support = Support(kernel, X.shape[1], np.float32, dense)
+        support = Support(kernel, X.shape[1], dense=is_stored_dense(X, kernel))
         self.learner = solver.kernel_learner(task, support, np.random.default_rng(0))
         part = Part(X, np.asarray(y, np.float64), np.full(len(y), task.C))
         seen, begin = [], time.process_time()
