@@ -174,12 +174,13 @@ class Polynomial:
     def _power(self, values: np.ndarray) -> np.ndarray:
         kind = values.dtype.type
         numbers = kind(self.gamma), kind(self.coef0), self.degree, np.finfo(kind).max
-        if not raise_power(values.reshape(-1), *numbers, np.empty(TILE, kind)):
+        flat = values.reshape(-1)
+        if not raise_power(flat, *numbers, np.empty(TILE, kind)):
             raise ValueError(
                 f"(gamma <x, z> + coef0)^{self.degree} is too large for {values.dtype}: scale the "
                 "features, or take a smaller gamma or degree."
             )
-        return values
+        return flat.reshape(values.shape)
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def far_from_chance(results: Results, known: dict[str, dict[str, Any]]) -> str:
     said = "the worst of the three, but far from chance" if is_worst else "far from chance"
     if nearest == TAU:
         return said
-    return f"{said}; {100 * errors[nearest]:.0f} % with tau = {nearest:g}"
+    return f"{said}; {100 * errors[nearest]:.1f} % with tau = {nearest:g}"
 
 
 # ---------------------------------------------------------------- novelty, Fig. 7 left
