@@ -23,7 +23,7 @@ import numpy as np
 from widemargin.expansion import scores
 from widemargin.replacing import replacing
 from widemargin.reproduce.data import Rows, digits
-from widemargin.reproduce.sonline import PARAMETERS, trained
+from widemargin.reproduce.sonline_runs import PARAMETERS, libsvm_guess, trained
 from widemargin.solvers.larank import LaRank
 
 from . import peaks
@@ -58,15 +58,9 @@ def larank_run(name: str, seed: int) -> dict[str, Any]:
 
 
 def svc_run(name: str) -> dict[str, Any]:
-    """LIBSVM through scikit-learn, in its native float64."""
-    from sklearn.svm import SVC
-
-    rows, _, C, gamma = rows_of(name)
-    X = rows.X.astype(np.float64)
-    begin = time.process_time()
-    model = SVC(C=C, gamma=gamma, cache_size=CACHE).fit(X, rows.y)
-    seconds = time.process_time() - begin
-    guess = model.predict(rows.X_test.astype(np.float64))
+    """LIBSVM through scikit-learn."""
+    rows, data, _, _ = rows_of(name)
+    guess, seconds = libsvm_guess(rows, data, CACHE)
     return {"seconds": seconds, "error": error_of(guess, rows)}
 
 

@@ -7,11 +7,13 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 from widemargin import datasets
 from widemargin.cli import reproduce as command
 from widemargin.cli.main import main
 from widemargin.reproduce import chosen, experiments
+from widemargin.reproduce.data import digits
 from widemargin.reproduce.experiment import (
     PAPERS,
     Claim,
@@ -25,6 +27,8 @@ from widemargin.reproduce.experiment import (
 )
 from widemargin.reproduce.page import told, write_html, write_markdown
 from widemargin.reproduce.running import planned, run
+from widemargin.reproduce.sonline import tell as tell_sonline
+from widemargin.reproduce.sonline_runs import ETAS, MATRICES, batch, libsvm, losses_of, online
 from widemargin.reproduce.store import Store
 
 
@@ -304,6 +308,56 @@ def test_any_part_of_the_results_tells_something(quick, name):
     for share in (0.1, 0.5, 0.5, 0.9) if outcome.plan else ():
         kept = [pair for pair in outcome.results.pairs if rng.random() < share]
         outcome.experiment.tell(outcome.plan, Results(kept))
+
+
+def test_table_two_has_every_method_and_every_eta():
+    """Answers made up: what each pays by "tree 0.2" is its number, the other losses are above."""
+
+    def answer(number: float, **more) -> dict:
+        kinds = [f"{matrix} {eta}" for matrix in MATRICES for eta in ETAS]
+        cost = {kind: number + 10 * place for place, kind in enumerate(kinds)}
+        return {"error": number, "seconds": 2.0, "paid": cost, **more}
+
+    size, counted = {"data": "usps01", "n": None}, {"evaluations": 3e6}
+    pairs = [
+        (Unit(batch, size), answer(1.0, gap=0.004, **counted)),
+        (Unit(libsvm, size), answer(2.0)),
+        (Unit(online, {**size, "loss": None, "seed": 0}), answer(3.0, **counted)),
+        (Unit(online, {**size, "loss": "tree 0.2", "seed": 0}), answer(4.0, **counted)),
+        (Unit(online, {**size, "loss": "centroids 0.5", "seed": 0}), answer(6.0, **counted)),
+    ]
+    two, by_matrix, _ = (p for p in tell_sonline(Plan(False, ("usps01",)), Results(pairs))
+                         if isinstance(p, Table))  # fmt: skip
+    rows = {row[0]: row[1:] for row in two.rows}
+    assert list(rows) == ["MCSVM", "SVMstruct", "LIBSVM", "LaRank", "SOnline"]
+    assert [head.split("= ")[-1] for head in two.head[2:5]] == ["0.2", "0.3", "0.5"]
+    assert rows["LIBSVM"] == [
+        "– / 2.00",
+        "– / 17.000",
+        "– / 27.000",
+        "– / 37.000",
+        "– / 2",
+        "– / –",
+    ]
+    assert (
+        rows["LaRank"][1:3] == ["0.87 / 18.000", "– / 28.000"] and rows["LaRank"][5] == "7.75 / 3"
+    )
+    # each run of SOnline pays by the loss that it was trained for, and eta = 0.3 has no run
+    assert rows["SOnline"] == ["4.93 / 4.00", "0.83 / 4.000", "– / –", "– / 56.000", "132 / 2",
+                               "7.25 / 3"]  # fmt: skip
+    assert by_matrix.rows[2] == ["LIBSVM", *(f"{2 + 10 * k}.000" for k in range(6))]
+    assert by_matrix.rows[4] == ["SOnline", "4.000", "–", "–", "–", "–", "56.000"]
+
+
+def test_libsvm_pays_what_its_confusions_cost():
+    found = libsvm("digits", 300)
+    rows, losses = digits("digits").few(300, 300), losses_of("digits", 300)
+    guess = SVC(C=10.0, gamma=0.1).fit(rows.X.astype(float), rows.y).predict(rows.X_test)
+    assert found["error"] == pytest.approx(100 * np.mean(guess != rows.y_test))
+    for kind, loss in losses.items():
+        cost = sum(loss[truth, other] for truth, other in zip(rows.y_test, guess, strict=True))
+        assert found["paid"][kind] == pytest.approx(cost / 90)
+    assert "evaluations" not in found
 
 
 def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):
