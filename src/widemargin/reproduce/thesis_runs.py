@@ -174,8 +174,7 @@ def sample_of(n: int) -> int:
 def units(plan: Plan, results: Results) -> list[Unit]:
     """Cross-validations first; a rival is compared once its C is chosen."""
     data = tuple(d for d in plan.data if not (plan.quick and d == "covtype"))
-    n = 1_500 if plan.quick else None
-    folds = 1 if plan.quick else FOLDS
+    n, folds = rows_of(plan), folds_of(plan)
     found = [
         Unit(cross_validated, {"data": d, "method": method, "n": n, "C": C, "folds": folds})
         for d in data
@@ -208,6 +207,16 @@ def units(plan: Plan, results: Results) -> list[Unit]:
             for change in READINGS
         ]
     return found
+
+
+def rows_of(plan: Plan) -> int | None:
+    """Training and test rows at most."""
+    return 1_500 if plan.quick else None
+
+
+def folds_of(plan: Plan) -> int:
+    """Folds, of FOLDS, that are held out in turn."""
+    return 1 if plan.quick else FOLDS
 
 
 def grid_of(method: str, plan: Plan) -> tuple[float, ...]:
