@@ -23,7 +23,7 @@ from .experiment import (
     verdict,
 )
 from .experiment import Part as Told
-from .sonline_runs import ETAS, MATRICES, NAMES, batch, libsvm, online, units
+from .sonline_runs import ETAS, MATRICES, NAMES, PARAMETERS, batch, libsvm, online, units
 
 #: Table 2: 0-1 error %, structured loss, seconds, kernel values in millions.
 PRINTED = {
@@ -214,17 +214,17 @@ def table_two(results: Results, data: str) -> Table:
     head = ["paper / ours", "0-1 error %", *(f"structured loss, eta = {eta}" for eta in ETAS)]
     gap = summary.mean("MCSVM", "gap")
     best = f"LaRank to a gap of {100 * gap:.2f} %" if np.isfinite(gap) else "not there yet"
-    orders = len(summary.runs["LaRank"])
+    orders, (C, gamma) = len(summary.runs["LaRank"]), PARAMETERS[data]
     return Table(
         f"Table 2, {NAMES[data]}",
         [*head, "seconds", "kernel values, millions"],
         rows,
-        f"LaRank and SOnline: means over {orders} {'orders' if orders > 1 else 'order'} of the "
-        f"rows. In the place of MCSVM and SVMstruct: {best}. LIBSVM (not in the paper) is "
-        "scikit-learn's SVC with the same C and gamma, one machine for each pair of digits; it "
-        "does not tell its kernel values. Structured losses are means over both matrices of "
-        f"confusions; SOnline is trained anew for each, its other columns are of eta = {ETAS[0]}. "
-        "The paper's seconds are of another machine of its time.",
+        f"C = {C:g}, gamma = {gamma:g}. LaRank and SOnline: means over {orders} "
+        f"{'orders' if orders > 1 else 'order'} of the rows. In the place of MCSVM and SVMstruct: "
+        f"{best}. LIBSVM (not in the paper) is scikit-learn's SVC with the same C and gamma, one "
+        "machine for each pair of digits; it does not tell its kernel values. Structured losses "
+        "are means over both matrices of confusions; SOnline is trained anew for each, its other "
+        f"columns are of eta = {ETAS[0]}. The paper's seconds are of another machine of its time.",
     )
 
 

@@ -83,7 +83,7 @@ def ends(known: dict[str, dict[str, Any]]) -> str:
     words = "Both axes are logarithmic."
     if known:
         errors = {name: answer["error"] for name, answer in known.items()}
-        last = ", ".join(f"{name} {100 * error:.2f} %" for name, error in errors.items())
+        last = ", ".join(f"{100 * error:.2f} % ({name})" for name, error in errors.items())
         n = max(int(answer["at"][-1]) for answer in known.values())
         lowest = min(errors, key=lambda name: errors[name])
         words += f" Average error over all {n:,} examples: {last}; lowest is {lowest}."
@@ -157,7 +157,7 @@ def first_step_parts(results: Results) -> list[Told]:
             [chart(lines, "first step", "Average error", percent=True, is_log_x=True)],
             "Ten digits, otherwise as in Fig. 4. The flatter a line, the less the first step "
             "matters; largest over least error: "
-            + ", ".join(f"{method} {ratio:.2f}" for method, ratio in spreads.items())
+            + ", ".join(f"{ratio:.2f} ({method})" for method, ratio in spreads.items())
             + ".",
         ),
     ]

@@ -134,11 +134,17 @@ def moves(answers: dict[str, dict[str, Any]]) -> str:
     if not answers:
         return ""
     points = ", ".join(f"{restlessness(answer):.2f} ({name})" for name, answer in answers.items())
-    slopes = ", ".join(f"{answer['slope']:.2f} ({name})" for name, answer in answers.items())
+    slopes = ", ".join(f"{slope_text(answer)} ({name})" for name, answer in answers.items())
     return (
         f"From look to look of the last half the test error moves by {points} points; the slope of "
         f"log |u|² over log t is {slopes}."
     )
+
+
+def slope_text(answer: dict[str, Any]) -> str:
+    """Of log |u|², which has none where steps are 0."""
+    has_zeros = any(square == 0 for square, _ in answer["squares"])
+    return "unknown, some steps are 0" if has_zeros else f"{answer['slope']:.2f}"
 
 
 LOOK_FOR = (

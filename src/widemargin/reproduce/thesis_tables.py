@@ -459,7 +459,7 @@ def mean_curve(results: Results, data: str, method: str) -> np.ndarray | None:
 
 
 def curves_chart(results: Results, data: str, column: int, label: str) -> str:
-    """Test error over a column of the curves; what is above all last errors is cut off."""
+    """Test error over a column of the curves, up to the highest of the last errors."""
     lines, low, high = [], np.inf, 0.0
     for colour, method in enumerate(SHOWN):
         curve = mean_curve(results, data, method)
