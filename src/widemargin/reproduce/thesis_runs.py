@@ -34,8 +34,7 @@ SHARE = 0.01
 #: C that cross-validation tries; the thesis tries 10 values that it does not name.
 GRID = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 FEW = (0.5, 2.0, 8.0, 32.0)  # of SampledCuts, whose fits are the longest
-#: Folds, and the values tried in the thesis: kernel values of the cross-validation are scaled up to
-#: FOLDS * TRIED fits.
+#: Folds, and the values tried in the thesis: what its FOLDS * TRIED fits would cost is told too.
 FOLDS, TRIED = 5, 10
 SEEDS = 5
 #: Where five would take too long.
