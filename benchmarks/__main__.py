@@ -1,7 +1,8 @@
 """python -m benchmarks [NAME ...]; without names all but those of ON_REQUEST.
 
-These take minutes, memory3gb also 8 GB of disk in TMPDIR. svmd writes docs/results/svmd.md anew;
-`python -m benchmarks.svmd SECTION` a part of it.
+These take minutes, memory3gb also 8 GB of disk in TMPDIR; of the kernel machines lasvm_short,
+larank_short and functional_descent_time are what runs unasked. svmd writes docs/results/svmd.md
+anew; `python -m benchmarks.svmd SECTION` a part of it.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def main() -> int:
         "latent": latent.latent,
         "threads": latent.threads,
         "labels": labels.run,
+        "lasvm_short": lasvm.short,
+        "larank_short": lambda: larank.short(min(args.repeats, 3)),
+        "functional_descent_time": lambda: functional_descent.seconds(min(args.repeats, 2)),
         "lasvm": lambda: lasvm.lasvm(min(args.repeats, 2)),
         "larank": larank.run,
         "larank_mnist": lambda: larank.run(("mnist",)),

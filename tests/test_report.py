@@ -161,6 +161,21 @@ def test_charts_of_odd_numbers(y, is_log):
         assert -20 <= float(number) <= 450
 
 
+def test_a_line_that_leaves_the_chart_is_cut_where_it_leaves():
+    y = np.array([0.5, 3.0, 3.0, 0.5, 0.5])
+    svg = chart([Series("a", np.arange(5.0), y)], "x", "y", limits=(0.0, 1.0))
+    (path,) = re.findall(r'<path class="c0 line" d="M([^"]*)"', svg)
+    parts = [[tuple(map(float, point.split())) for point in part.split("L")]
+             for part in path.split("M")]  # fmt: skip
+    top = min(height for part in parts for _, height in part)
+    assert [len(part) for part in parts] == [2, 3]  # up and out; back, and along
+    assert top == 12.0 and parts[0][1][1] == parts[1][0][1] == top
+    # the chart ends at 1.05: 0.22 of the way to the second point, and as much before the fourth
+    width = parts[1][2][0] - parts[1][1][0]
+    assert parts[0][1][0] - parts[0][0][0] == pytest.approx(0.22 * width, abs=0.2)
+    assert parts[1][1][0] - parts[1][0][0] == pytest.approx(0.22 * width, abs=0.2)
+
+
 def test_nothing_to_draw():
     assert "Nothing was recorded" in chart([Series("a", np.empty(0), np.empty(0))], "x", "y")
 

@@ -7,11 +7,13 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 from widemargin import datasets
 from widemargin.cli import reproduce as command
 from widemargin.cli.main import main
 from widemargin.reproduce import chosen, experiments
+from widemargin.reproduce.data import digits
 from widemargin.reproduce.experiment import (
     PAPERS,
     Claim,
@@ -25,7 +27,10 @@ from widemargin.reproduce.experiment import (
 )
 from widemargin.reproduce.page import told, write_html, write_markdown
 from widemargin.reproduce.running import planned, run
+from widemargin.reproduce.sonline import tell as tell_sonline
+from widemargin.reproduce.sonline_runs import ETAS, MATRICES, batch, libsvm, losses_of, online
 from widemargin.reproduce.store import Store
+from widemargin.reproduce.svmd import ten_digits
 from widemargin.reproduce.svmd_counting import (
     WRAPS,
     counting_sequence,
@@ -33,6 +38,8 @@ from widemargin.reproduce.svmd_counting import (
     rise,
     usual_rises,
 )
+from widemargin.reproduce.thesis_claims import evaluations_claim, evaluations_of
+from widemargin.reproduce.thesis_runs import OURS, compared, cross_validated
 
 
 class Silent:
@@ -311,6 +318,128 @@ def test_any_part_of_the_results_tells_something(quick, name):
     for share in (0.1, 0.5, 0.5, 0.9) if outcome.plan else ():
         kept = [pair for pair in outcome.results.pairs if rng.random() < share]
         outcome.experiment.tell(outcome.plan, Results(kept))
+
+
+def test_only_a_full_run_on_the_papers_data_is_judged(quick):
+    outcomes, home = quick
+    text = (home / "a.md").read_text()
+    for name, outcome in outcomes.items():
+        if outcome.plan is None:
+            continue
+        verdicts = {claim.verdict for claim in told([outcome])[0].claims}
+        if outcome.uses_substitute:
+            assert verdicts == {f"not judged: {outcome.plan.data[0]}, not the paper's data"}
+        elif name == "tutorial-example":  # the same in both modes
+            assert verdicts == {"reproduced"}
+        else:
+            assert verdicts == {"not judged: the quick mode does a part of it"}
+    assert re.search(r"Verdicts: 2 reproduced, \d+ not judged\.", text)
+
+
+def test_a_full_run_is_judged_unless_its_data_is_replaced(monkeypatch, tmp_path):
+    outcome = planned(made([3]), False)
+    run([outcome], Store(tmp_path), Silent())
+    assert outcome.not_judged is None
+    assert told([outcome])[0].claims[0].verdict == "reproduced: a <reason>"
+    nowhere(monkeypatch, tmp_path)
+    outcome = planned(made([3], data=("a8a",), substitute="digits"), False)
+    run([outcome], Store(tmp_path), Silent())
+    assert told([outcome])[0].claims[0].verdict == "not judged: digits, not the paper's data"
+
+
+def test_captions_say_what_was_done(quick):
+    """Seeds, rows, folds and values of C of the quick mode; outcomes as the numbers have them."""
+    outcomes, home = quick
+    text = (home / "a.md").read_text()
+    assert "seeds 0 to 4" not in text and "on 5 folds" not in text
+    assert "over orders of the rows, seeds 0 and 1; at most 1,500 rows." in text
+    assert "covtype stands in" not in text  # it is left out
+    assert "Ours tries C = 1, 8 (SampledCuts: 1, 8), two epochs each, 1 of 5 folds" in text
+    assert "2 values of C (SampledCuts: 2) on 1 of 5 folds" in text
+    assert "at most 2,000 rows" in text and "2 epochs; samples of 50, four dampings" in text
+    outcome = outcomes["svmd-usps"]
+    (figure,) = (p for p in told([outcome])[0].parts if getattr(p, "title", "")[:6] == "Ten di")
+    errors = {a["method"]: r["error"] for a, r in outcome.results.units(ten_digits, first=0.1)}
+    assert f"lowest is {min(errors, key=errors.get)}." in figure.caption
+    assert f"{100 * errors['NORMA']:.2f} % (NORMA)" in figure.caption
+
+
+def test_kernel_values_of_the_fits_made_and_of_those_of_the_thesis():
+    known = {"data": "a8a", "method": "LaSVM", "n": None}
+    fits = [(1.0, 100.0), (2.0, 300.0)]
+    pairs = [
+        (Unit(cross_validated, {**known, "C": C, "folds": 5}), {"error": C, "evaluations": count})
+        for C, count in fits
+    ]
+    pairs.append((Unit(compared, {**known, "C": 1.0, "seed": 0}), {"evaluations": 1_000.0}))
+    found = evaluations_of(Results(pairs), "a8a", "LaSVM")
+    assert found == (1_000 + 5 * 100 + 5 * 300, 1_000 + 50 * 200)
+    alone = evaluations_of(Results(pairs[2:]), "a8a", "LaSVM")
+    assert alone == (1_000, 1_000)
+
+
+def test_the_verdict_on_kernel_values_rests_on_the_fits_made():
+    """A rival that is cheaper than ours by the fits made, dearer by the fifty of the thesis."""
+    pairs = []
+    for method, count in (("LaSVM", 10.0), (OURS, 120.0)):
+        known = {"data": "a8a", "method": method, "n": None}
+        run = Unit(compared, {**known, "C": 1.0, "seed": 0})
+        pairs.append((run, {"evaluations": count}))
+    fit = {"data": "a8a", "method": "LaSVM", "n": None, "C": 1.0, "folds": 5}
+    pairs.append((Unit(cross_validated, fit), {"error": 1.0, "evaluations": 10.0}))
+    claim = evaluations_claim(Results(pairs), ["a8a"])
+    assert "Adult 0.5x (LaSVM; 4x as in the thesis)" in claim.ours
+    assert claim.verdict == "not reproduced: on 0 of 1 sets, by the fits made here"
+
+
+def test_table_two_has_every_method_and_every_eta():
+    """Answers made up: what each pays by "tree 0.2" is its number, the other losses are above."""
+
+    def answer(number: float, **more) -> dict:
+        kinds = [f"{matrix} {eta}" for matrix in MATRICES for eta in ETAS]
+        cost = {kind: number + 10 * place for place, kind in enumerate(kinds)}
+        return {"error": number, "seconds": 2.0, "paid": cost, **more}
+
+    size, counted = {"data": "usps01", "n": None}, {"evaluations": 3e6}
+    pairs = [
+        (Unit(batch, size), answer(1.0, gap=0.004, **counted)),
+        (Unit(libsvm, size), answer(2.0)),
+        (Unit(online, {**size, "loss": None, "seed": 0}), answer(3.0, **counted)),
+        (Unit(online, {**size, "loss": "tree 0.2", "seed": 0}), answer(4.0, **counted)),
+        (Unit(online, {**size, "loss": "centroids 0.5", "seed": 0}), answer(6.0, **counted)),
+    ]
+    two, by_matrix, _ = (p for p in tell_sonline(Plan(False, ("usps01",)), Results(pairs))
+                         if isinstance(p, Table))  # fmt: skip
+    rows = {row[0]: row[1:] for row in two.rows}
+    assert list(rows) == ["MCSVM", "SVMstruct", "LIBSVM", "LaRank", "SOnline"]
+    assert [head.split("= ")[-1] for head in two.head[2:5]] == ["0.2", "0.3", "0.5"]
+    assert rows["LIBSVM"] == [
+        "– / 2.00",
+        "– / 17.000",
+        "– / 27.000",
+        "– / 37.000",
+        "– / 2",
+        "– / –",
+    ]
+    assert (
+        rows["LaRank"][1:3] == ["0.87 / 18.000", "– / 28.000"] and rows["LaRank"][5] == "7.75 / 3"
+    )
+    # each run of SOnline pays by the loss that it was trained for, and eta = 0.3 has no run
+    assert rows["SOnline"] == ["4.93 / 4.00", "0.83 / 4.000", "– / –", "– / 56.000", "132 / 2",
+                               "7.25 / 3"]  # fmt: skip
+    assert by_matrix.rows[2] == ["LIBSVM", *(f"{2 + 10 * k}.000" for k in range(6))]
+    assert by_matrix.rows[4] == ["SOnline", "4.000", "–", "–", "–", "–", "56.000"]
+
+
+def test_libsvm_pays_what_its_confusions_cost():
+    found = libsvm("digits", 300)
+    rows, losses = digits("digits").few(300, 300), losses_of("digits", 300)
+    guess = SVC(C=10.0, gamma=0.1).fit(rows.X.astype(float), rows.y).predict(rows.X_test)
+    assert found["error"] == pytest.approx(100 * np.mean(guess != rows.y_test))
+    for kind, loss in losses.items():
+        cost = sum(loss[truth, other] for truth, other in zip(rows.y_test, guess, strict=True))
+        assert found["paid"][kind] == pytest.approx(cost / 90)
+    assert "evaluations" not in found
 
 
 def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 
@@ -269,19 +270,47 @@ def marked(up: Axis, value: float, text: str) -> str:
 
 
 def drawn(one: Series, across: Axis, up: Axis) -> str:
-    """A line that stops at the border of the chart; or dots, joined, where they are inside."""
+    """A line, or dots that are joined, as far as they are inside the chart."""
     low, high = min(up.begin, up.end), max(up.begin, up.end)
-    xs, heights = across.at(one.x).tolist(), up.at(one.y)
-    ys = np.clip(heights, low, high).tolist()
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
-    line = f'<path class="c{one.colour} {one.kind}" d="M{path}"/>'
+    xs, ys = across.at(one.x).tolist(), up.at(one.y).tolist()
+    path = "".join(
+        "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in piece) for piece in pieces(xs, ys, low, high)
+    )
+    line = f'<path class="c{one.colour} {one.kind}" d="{path}"/>' if path else ""
     if one.kind != "dots" and len(xs) > 1:
         return line
-    inside = (heights >= low - 1) & (heights <= high + 1)
     dots = "".join(
         f'<circle class="c{one.colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
         f"<title>{escape(one.name)}: {value:.7g}</title></circle>"
-        for x, y, value, is_in in zip(xs, ys, one.y.tolist(), inside, strict=True)
-        if is_in
+        for x, y, value in zip(xs, ys, one.y.tolist(), strict=True)
+        if low - 1 <= y <= high + 1
     )
     return line + dots
+
+
+def pieces(
+    xs: Sequence[float], ys: Sequence[float], low: float, high: float
+) -> list[list[tuple[float, float]]]:
+    """A line through points cut at two heights: it leaves and comes back where it crosses them.
+
+    Examples
+    --------
+    >>> pieces([0, 1, 2, 3], [5, 15, 15, 0], 0, 10)
+    [[(0.0, 5.0), (0.5, 10.0)], [(2.333..., 10.0), (3.0, 0.0)]]
+    """
+    found: list[list[tuple[float, float]]] = []
+    is_on = False  # whether the last piece goes on where a segment begins
+    for (x0, y0), (x1, y1) in pairwise(zip(xs, ys, strict=True)):
+        rise = y1 - y0
+        if rise:
+            first, last = sorted(((low - y0) / rise, (high - y0) / rise))
+        else:
+            first, last = (0.0, 1.0) if low <= y0 <= high else (1.0, 0.0)
+        first, last = max(first, 0.0), min(last, 1.0)
+        if first < last:
+            begin, end = ((x0 + t * (x1 - x0), y0 + t * rise) for t in (first, last))
+            if not is_on:
+                found.append([begin])
+            found[-1].append(end)
+        is_on = first < last == 1.0
+    return found

@@ -7,7 +7,7 @@ page.py         what was found, as HTML and as Markdown
 data.py         rows of the data sets, and of what takes their place
 kernel_fits.py  fits of kernel machines, watched on the way
 thesis.py, dual_coordinate.py, svmd.py, tutorial.py, sonline.py     one paper each, and what
-                belongs to it: thesis_*.py, svmd_*.py
+                belongs to it: thesis_*.py, svmd_*.py, sonline_runs.py
 """
 
 from __future__ import annotations

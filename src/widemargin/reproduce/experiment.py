@@ -2,7 +2,9 @@
 
 An experiment is cut into **units**: plain functions of plain arguments that answer with plain
 numbers. Each is stored by itself, so a killed run goes on where it was. `tell` makes claims, tables
-and figures of the results that are there; it must do with some of them missing.
+and figures of the results that are there; it must do with some of them missing. Its verdicts are
+for a full run on the paper's data: elsewhere they are replaced by "not judged". Its captions hold
+for every run: what they say about the outcome, they take from the results.
 
 An experiment names the data sets of its paper. Those that are here are used; where none is, the
 `substitute`, which ships with scikit-learn or is generated, takes their place, and the page says
@@ -135,7 +137,8 @@ class Experiment:
     paper : str
         A key of `PAPERS`.
     title, about : str
-        What it is, and how it is done here where the paper leaves that open.
+        What it is, and how it is done here where the paper leaves that open; what differs between
+        the full and the quick mode is for tables and captions to say.
     units : function of a Plan and Results
         All units that are known so far: later ones may depend on earlier answers, such as a
         parameter chosen by cross-validation.
@@ -173,6 +176,17 @@ def verdict(holds: bool | None, why: str = "", otherwise: str = NOT) -> str:
     """
     word = OPEN if holds is None else REPRODUCED if holds else otherwise
     return f"{word}: {why}" if why else word
+
+
+def some_rows(n: int | None) -> str:
+    """How many rows are taken, in words.
+
+    Examples
+    --------
+    >>> some_rows(2_000), some_rows(None)
+    ('at most 2,000 rows', 'all rows')
+    """
+    return "all rows" if n is None else f"at most {n:,} rows"
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:

@@ -22,7 +22,7 @@ KINDS = {REPRODUCED: "good", BETTER: "good", PARTLY: "part", NOT: "bad", OPEN: "
 CLAIMS = ("claim", "paper", "ours", "verdict")
 QUICK = (
     "Quick mode: small parts of the data and one or two seeds. It shows that everything works; its "
-    "numbers are not those to compare with the papers."
+    "numbers are not those to compare with the papers, so what was done in part is not judged."
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..datasets import dataset_is_here
-from .experiment import Experiment, Part, Plan, Results, Unit
+from .experiment import Claim, Experiment, Part, Plan, Results, Unit, verdict
 from .store import Store
 
 
@@ -46,12 +46,27 @@ class Outcome:
     def uses_substitute(self) -> bool:
         return self.plan is not None and self.plan.data == (self.experiment.substitute,)
 
+    @property
+    def not_judged(self) -> str | None:
+        """Why nothing found here speaks for or against a paper; None where it does."""
+        if self.uses_substitute:
+            return f"{self.experiment.substitute}, not the paper's data"
+        if self.plan is not None and self.plan.quick:
+            full = self.experiment.units(self.plan._replace(quick=False), Results())
+            if self.experiment.units(self.plan, Results()) != full:
+                return "the quick mode does a part of it"
+        return None
+
     def parts(self) -> list[Part]:
         """What the results tell; an error in telling is told too."""
         if self.plan is None or not len(self.results):
             return []
         try:
-            return self.experiment.tell(self.plan, self.results)
+            found, why = self.experiment.tell(self.plan, self.results), self.not_judged
+            if why is None:
+                return found
+            word = verdict(None, why)
+            return [p._replace(verdict=word) if isinstance(p, Claim) else p for p in found]
         except Exception as error:  # noqa: BLE001  the page of the others must not suffer
             self.failures.append(("telling what was found", described(error)))
             return []

@@ -61,7 +61,7 @@ def usps_units(plan: Plan, _: Results) -> list[Unit]:
     ]
 
 
-def half_claim(plan: Plan, title: str, known: dict[str, dict[str, Any]]) -> Claim | None:
+def half_claim(title: str, known: dict[str, dict[str, Any]]) -> Claim | None:
     """SVMD makes half of NORMA's errors, lambda = 0 lies between."""
     if len(known) < len(THREE):
         return None
@@ -78,6 +78,18 @@ def half_claim(plan: Plan, title: str, known: dict[str, dict[str, Any]]) -> Clai
     )
 
 
+def ends(known: dict[str, dict[str, Any]]) -> str:
+    """Where the curves end, in words."""
+    words = "Both axes are logarithmic."
+    if known:
+        errors = {name: answer["error"] for name, answer in known.items()}
+        last = ", ".join(f"{100 * error:.2f} % ({name})" for name, error in errors.items())
+        n = max(int(answer["at"][-1]) for answer in known.values())
+        lowest = min(errors, key=lambda name: errors[name])
+        words += f" Average error over all {n:,} examples: {last}; lowest is {lowest}."
+    return f"{words} SVMD's step size adapts itself, NORMA's follows its schedule."
+
+
 def usps_tell(plan: Plan, results: Results) -> list[Told]:
     parts: list[Told] = []
     figures: list[Told] = []
@@ -90,13 +102,9 @@ def usps_tell(plan: Plan, results: Results) -> list[Told]:
             for method in THREE
             if (answer := results.one(run, method=method, **more)) is not None
         }
-        claim = half_claim(plan, title, known)
+        claim = half_claim(title, known)
         parts += [claim] if claim else []
-        caption = (
-            "Both axes are logarithmic. SVMD ends lowest; its step size moves, NORMA's follows its "
-            "schedule."
-        )
-        figures.append(Figure(title, curves(known, title.split(" (")[0]), caption))
+        figures.append(Figure(title, curves(known, title.split(" (")[0]), ends(known)))
     raised = results.one(ten_digits, method="SVMD", first=0.1)
     if raised:
         top = max(raised["step"])
@@ -145,10 +153,12 @@ def first_step_parts(results: Results) -> list[Told]:
         ),
         Table("Average error % over the first step", ["first step", *THREE], rows),
         Figure(
-            "The first step does not matter to SVMD",
+            "Average error over the first step",
             [chart(lines, "first step", "Average error", percent=True, is_log_x=True)],
-            "Ten digits, otherwise as in Fig. 4: SVMD's line is flat, NORMA's falls with longer "
-            "first steps.",
+            "Ten digits, otherwise as in Fig. 4. The flatter a line, the less the first step "
+            "matters; largest over least error: "
+            + ", ".join(f"{ratio:.2f} ({method})" for method, ratio in spreads.items())
+            + ".",
         ),
     ]
 

@@ -9,7 +9,18 @@ import numpy as np
 from ..pages.charts import Series, chart
 from ..solvers.functional_descent import FunctionalDescent
 from .data import binary
-from .experiment import NO_NUMBERS, Claim, Experiment, Figure, Part, Plan, Results, Unit, verdict
+from .experiment import (
+    NO_NUMBERS,
+    Claim,
+    Experiment,
+    Figure,
+    Part,
+    Plan,
+    Results,
+    Unit,
+    some_rows,
+    verdict,
+)
 from .kernel_fits import decisions, fitted
 
 GAMMA = {"a8a": 0.05, "digits": 0.25}
@@ -89,8 +100,13 @@ def cases() -> list[tuple[int, str]]:
     return [(k, "t/N") for k in SAMPLES] + [(K, s) for s in SCHEDULES if s != "t/N"]
 
 
+def size_of(plan: Plan) -> dict[str, Any]:
+    """Rows, epochs and seed of every unit."""
+    return {"n": 2_000 if plan.quick else None, "epochs": 2 if plan.quick else EPOCHS, "seed": 0}
+
+
 def units(plan: Plan, _: Results) -> list[Unit]:
-    size = {"n": 2_000 if plan.quick else None, "epochs": 2 if plan.quick else EPOCHS, "seed": 0}
+    size = size_of(plan)
     return [
         Unit(trace, {"data": data, "k": k, "schedule": schedule, "residuals": residuals, **size})
         for data in plan.data
@@ -104,6 +120,37 @@ def restlessness(answer: dict[str, Any]) -> float:
     looks = np.array(answer["looks"])
     errors = looks[looks[:, 0] > answer["n_steps"] / 2, 3]
     return 100 * float(np.abs(np.diff(errors)).mean())
+
+
+def setting_of(plan: Plan, data: str) -> str:
+    """Data, kernel and length of the runs."""
+    size = size_of(plan)
+    rows = some_rows(size["n"])
+    return f"{data}, {rows}, RBF gamma {GAMMA[data]:g}, {size['epochs']} epochs"
+
+
+def moves(answers: dict[str, dict[str, Any]]) -> str:
+    """In numbers: how restless the curves are, and how fast the steps shrink."""
+    if not answers:
+        return ""
+    points = ", ".join(f"{restlessness(answer):.2f} ({name})" for name, answer in answers.items())
+    slopes = ", ".join(f"{slope_text(answer)} ({name})" for name, answer in answers.items())
+    return (
+        f"From look to look of the last half the test error moves by {points} points; the slope of "
+        f"log |u|² over log t is {slopes}."
+    )
+
+
+def slope_text(answer: dict[str, Any]) -> str:
+    """Of log |u|², which has none where steps are 0."""
+    has_zeros = any(square == 0 for square, _ in answer["squares"])
+    return "unknown, some steps are 0" if has_zeros else f"{answer['slope']:.2f}"
+
+
+LOOK_FOR = (
+    "What to look for: which curves are restless; whether the squared steps keep their size (slope "
+    "0) or fall (as 1/t²: slope -2), and how far they are below their bound (dashed)."
+)
 
 
 def four_charts(answers: dict[str, dict[str, Any]]) -> list[str]:
@@ -143,26 +190,25 @@ def tell(plan: Plan, results: Results) -> list[Part]:
             first = {f"k = {k}": known[k, "t/N"] for k in SAMPLES if (k, "t/N") in known}
             second = {s: known[K, s] for s in SCHEDULES if (K, s) in known}
             if residuals == "clamped" and len(first) + len(second) == 8:
-                parts += claims(data, plan, first, second)
+                parts += claims(data, first, second)
+            setting = setting_of(plan, data)
             word = "as in the thesis" if residuals == "clamped" else "the exact proximal step"
             parts += [
                 Figure(
                     f"Fig. 5.1 on {data}, {residuals} residuals ({word})",
                     four_charts(first),
-                    "Damping t/N, samples of k. Small samples make restless curves; the squared "
-                    "step falls about as 1/t² and stays below its bound (dashed).",
+                    f"{setting}; damping t/N, samples of k. {moves(first)} {LOOK_FOR}",
                 ),
                 Figure(
                     f"Fig. 5.2 on {data}, {residuals} residuals ({word})",
                     four_charts(second),
-                    "Samples of 50, four dampings. Constant damping keeps the size of the steps, "
-                    "t/N lets it fall; weak damping (0.1/k) makes the test error jump.",
+                    f"{setting}; samples of {K}, four dampings. {moves(second)} {LOOK_FOR}",
                 ),
             ]
     return parts
 
 
-def claims(data: str, plan: Plan, first: dict, second: dict) -> list[Claim]:
+def claims(data: str, first: dict, second: dict) -> list[Claim]:
     """What the text of section 5.1.2 says of the figures."""
     restless = {title: restlessness(answer) for title, answer in (first | second).items()}
     small, large = restless["k = 10"], restless["k = 200"]
@@ -227,10 +273,10 @@ PARAMETERS = Experiment(
     "thesis-parameters",
     "thesis",
     "Sample size and schedule of functional descent (thesis Figs 5.1 and 5.2)",
-    "Adult (a8a), RBF gamma 0.05, four epochs over one random order, no average. Once with the "
-    "clamped residuals of the thesis, once with free ones. The training hinge and the share of "
-    "examples with a loss are taken on 5,000 training rows, at 40 looks; the squared step and its "
-    "bound are known at every step.",
+    "Epochs over one random order, no average. Once with the clamped residuals of the thesis, once "
+    "with free ones. The training hinge and the share of examples with a loss are taken on "
+    f"{TRAIN_ROWS:,} training rows at the most, at {LOOKS} looks and {EARLY} early ones; the "
+    "squared step and its bound are known at every step.",
     units,
     tell,
     data=("a8a",),

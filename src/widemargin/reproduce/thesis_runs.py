@@ -34,8 +34,7 @@ SHARE = 0.01
 #: C that cross-validation tries; the thesis tries 10 values that it does not name.
 GRID = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 FEW = (0.5, 2.0, 8.0, 32.0)  # of SampledCuts, whose fits are the longest
-#: Folds, and the values tried in the thesis: kernel values of the cross-validation are scaled up to
-#: FOLDS * TRIED fits.
+#: Folds, and the values tried in the thesis: what its FOLDS * TRIED fits would cost is told too.
 FOLDS, TRIED = 5, 10
 SEEDS = 5
 #: Where five would take too long.
@@ -174,8 +173,7 @@ def sample_of(n: int) -> int:
 def units(plan: Plan, results: Results) -> list[Unit]:
     """Cross-validations first; a rival is compared once its C is chosen."""
     data = tuple(d for d in plan.data if not (plan.quick and d == "covtype"))
-    n = 1_500 if plan.quick else None
-    folds = 1 if plan.quick else FOLDS
+    n, folds = rows_of(plan), folds_of(plan)
     found = [
         Unit(cross_validated, {"data": d, "method": method, "n": n, "C": C, "folds": folds})
         for d in data
@@ -208,6 +206,16 @@ def units(plan: Plan, results: Results) -> list[Unit]:
             for change in READINGS
         ]
     return found
+
+
+def rows_of(plan: Plan) -> int | None:
+    """Training and test rows at most."""
+    return 1_500 if plan.quick else None
+
+
+def folds_of(plan: Plan) -> int:
+    """Folds, of FOLDS, that are held out in turn."""
+    return 1 if plan.quick else FOLDS
 
 
 def grid_of(method: str, plan: Plan) -> tuple[float, ...]:

@@ -8,24 +8,29 @@ from __future__ import annotations
 import numpy as np
 
 from ..pages.charts import Series, chart
+from .data import COVTYPE_TEST, COVTYPE_TRAIN
 from .experiment import (
-    BETTER,
-    NOT,
-    PARTLY,
     REPRODUCED,
-    Claim,
     Figure,
     Part,
     Plan,
     Results,
     Table,
+    some_rows,
     spread,
-    verdict,
+)
+from .thesis_claims import (
+    PRINTED,
+    compared_verdict,
+    errors_of,
+    evaluations_of,
+    mean_of,
+    printed_claims,
+    shape_claims,
 )
 from .thesis_runs import (
-    FEW,
+    CURVE_ROWS,
     FOLDS,
-    GRID,
     NAMES,
     OURS,
     PRINTED_LAMBDA,
@@ -33,22 +38,15 @@ from .thesis_runs import (
     TRIED,
     chosen_C,
     compared,
-    cross_validated,
+    folds_of,
+    grid_of,
     methods,
     printed_C,
     read_otherwise,
+    rows_of,
     with_printed_C,
 )
 
-#: Table 5.3: test errors in per cent after two epochs.
-PRINTED = {
-    "SFD1": {"ijcnn1": (3.17, 0.11), "a8a": (14.69, 0.09), "w8a": (1.40, 0.02)},
-    "SFD2": {"ijcnn1": (3.40, 0.16), "a8a": (14.81, 0.15), "w8a": (1.46, 0.03)},
-    "Pegasos1": {"ijcnn1": (5.79, 1.56), "a8a": (19.31, 4.22), "w8a": (1.93, 0.36)},
-    "Pegasos2": {"ijcnn1": (7.17, 0.89), "a8a": (16.67, 0.49), "w8a": (3.01, 0.07)},
-    "LaSVM": {"ijcnn1": (1.42, 0.01), "a8a": (14.91, 0.03), "w8a": (1.16, 0.01)},
-    "SampledCuts": {"ijcnn1": (2.66, 0.41), "a8a": (14.94, 0.19), "w8a": (0.87, 0.02)},
-}
 #: Table 5.4: kernel evaluations, cross validation included.
 PRINTED_EVALUATIONS = {
     "Pegasos1": {"ijcnn1": 1.786e10, "a8a": 6.573e9, "w8a": 3.790e11},
@@ -68,205 +66,16 @@ def tell(plan: Plan, results: Results) -> list[Part]:
     data = [d for d in plan.data if results.of(compared, data=d)]
     parts: list[Part] = []
     for d in data:
-        parts += printed_claims(plan, results, d)
-    parts += shape_claims(plan, results, data)
-    parts += [table_errors(results, data), table_pairs(results, data)]
-    parts += [table_C(results, data), *tables_printed_C(results, data)]
-    parts += [table_evaluations(results, data)]
+        parts += printed_claims(results, d)
+    parts += shape_claims(results, data)
+    parts += [table_errors(plan, results, data), table_pairs(results, data)]
+    parts += [table_C(plan, results, data), *tables_printed_C(results, data)]
+    parts += [table_evaluations(plan, results, data)]
     parts += tables_readings(results, data)
-    return [*parts, figure_curves(results, data), figure_support(results, data)]
+    return [*parts, figure_curves(plan, results, data), figure_support(results, data)]
 
 
-def errors_of(results: Results, data: str, method: str) -> list[float]:
-    """Final test errors, by seed."""
-    found = sorted((a["seed"], r["error"]) for a, r in results.units(
-        compared, data=data, method=method
-    ))  # fmt: skip
-    return [error for _, error in found]
-
-
-def mean_of(results: Results, data: str, method: str, key: str) -> float:
-    """Of the runs of a method; NaN where there is none."""
-    found = [answer[key] for answer in results.of(compared, data=data, method=method)]
-    return float(np.mean(found)) if found else float("nan")
-
-
-def printed_claims(plan: Plan, results: Results, data: str) -> list[Claim]:
-    """Table 5.3, an entry each."""
-    found = []
-    for method, by_data in PRINTED.items():
-        errors = errors_of(results, data, method)
-        if not errors or data not in by_data:
-            continue
-        mean, deviation = by_data[data]
-        word = compared_verdict(float(np.mean(errors)), mean, deviation, plan.quick)
-        again = [r["error"] for r in results.of(with_printed_C, data=data, method=method)]
-        if word.startswith(NOT) and again:
-            C, other = printed_C(data, method), float(np.mean(again))
-            same = compared_verdict(other, mean, deviation, False)
-            word = word if same.startswith(NOT) else word.replace(NOT, PARTLY)
-            word += f" with the C chosen here, {other:.2f} with the thesis' C = {C:.3g}"
-        found.append(
-            Claim(
-                f"{NAMES[data]}, {method}: test error % after two epochs (Table 5.3)",
-                f"{mean:.2f} ± {deviation:.2f}",
-                spread(errors),
-                word,
-            )
-        )
-    return found
-
-
-def compared_verdict(ours: float, printed: float, deviation: float, quick: bool) -> str:
-    """Within twice the printed deviation, or 5 %, counts as the same."""
-    if quick:
-        return verdict(None, "a part of the data")
-    room = max(2 * deviation, 0.05 * printed)
-    gap = ours - printed
-    if abs(gap) <= room:
-        return REPRODUCED
-    return f"{BETTER if gap < 0 else NOT}: {abs(gap):.2f} points {'lower' if gap < 0 else 'higher'}"
-
-
-def shape_claims(plan: Plan, results: Results, data: list[str]) -> list[Claim]:
-    """What the text says about all sets."""
-    return [
-        claim
-        for make in (
-            pegasos_claim,
-            one_epoch_claim,
-            support_claim,
-            evaluations_claim,
-            cuts_claim,
-            default_claim,
-        )
-        if (claim := make(plan, results, data)) is not None
-    ]
-
-
-def pegasos_claim(plan: Plan, results: Results, data: list[str]) -> Claim | None:
-    """Why the thesis' Pegasos is so bad."""
-    words, better = [], []
-    for d in data:
-        large, small = (errors_of(results, d, m) for m in ("Pegasos2", "Pegasos2, k = 1"))
-        if large and small:
-            words.append(f"{NAMES[d]} {spread(large)} against {spread(small)}")
-            better.append(np.mean(small) < np.mean(large))
-    if not words:
-        return None
-    return Claim(
-        "Smoothing (Pegasos2) sacrifices generalisation",
-        "worse than SFD on all sets, with samples of 1 % (200 steps in two epochs)",
-        "samples of 1 % against one example a step: " + "; ".join(words),
-        verdict(
-            None if plan.quick else not all(better),
-            "it is the large sample that hurts: with one example a step, as published, Pegasos2 "
-            "is better" if all(better) else "",
-        ),
-    )  # fmt: skip
-
-
-def one_epoch_claim(plan: Plan, results: Results, data: list[str]) -> Claim | None:
-    words, holds = [], []
-    for d in data:
-        runs = results.of(compared, data=d, method="LaSVM")
-        if runs:
-            middle = np.mean([run["curve"][len(run["curve"]) // 2 - 1][1] for run in runs])
-            last = np.mean([run["curve"][-1][1] for run in runs])
-            words.append(f"{NAMES[d]} {middle:.2f} → {last:.2f}")
-            holds.append(abs(middle - last) <= max(0.1, 0.05 * last))
-    if not words:
-        return None
-    return Claim(
-        "LaSVM converges after a single epoch (Fig. 5.3)",
-        "figure, no numbers printed",
-        "test error % after one and two epochs: " + "; ".join(words),
-        verdict(None if plan.quick else all(holds)),
-    )
-
-
-def support_claim(plan: Plan, results: Results, data: list[str]) -> Claim | None:
-    words, holds = [], []
-    for d in data:
-        counts = {m: mean_of(results, d, m, "support") for m in ("SFD1", "LaSVM", OURS)}
-        if np.isfinite(list(counts.values())).all():
-            factor, ours = counts["SFD1"] / counts["LaSVM"], counts[OURS] / counts["LaSVM"]
-            words.append(f"{NAMES[d]} {factor:.1f} (default {ours:.1f})")
-            holds.append(factor > 1.0)
-    if not words:
-        return None
-    return Claim(
-        "SFD has more support vectors than the others (Fig. 5.4)",
-        "2 to 10 times",
-        "SFD1's over LaSVM's: " + "; ".join(words),
-        verdict(None if plan.quick else all(holds)),
-    )
-
-
-def evaluations_claim(plan: Plan, results: Results, data: list[str]) -> Claim | None:
-    words, holds = [], []
-    for d in data:
-        totals = {m: total_evaluations(results, d, m) for m in (*PRINTED, OURS)}
-        known = {m: v for m, v in totals.items() if np.isfinite(v)}
-        rivals = {m: v for m, v in known.items() if m not in ("SFD1", "SFD2", OURS)}
-        if rivals and OURS in known:
-            least = min(rivals, key=lambda m: rivals[m])
-            words.append(f"{NAMES[d]} {rivals[least] / known[OURS]:.0f}x ({least})")
-            holds.append(known[OURS] < rivals[least])
-    if not words:
-        return None
-    return Claim(
-        "SFD needs the fewest kernel values, cross-validation included (Table 5.4)",
-        "on Adult and TIMIT; LaSVM and Pegasos2 need fewer on IJCNN, LaSVM on Web",
-        "the cheapest rival needs, times ours (default): " + "; ".join(words),
-        verdict(None if plan.quick else all(holds), f"on {sum(holds)} of {len(holds)} sets"),
-    )
-
-
-def cuts_claim(plan: Plan, results: Results, data: list[str]) -> Claim | None:
-    factors = {
-        d: total_evaluations(results, d, "SampledCuts") / total_evaluations(results, d, "SFD1")
-        for d in data
-    }
-    known = {d: factor for d, factor in factors.items() if np.isfinite(factor)}
-    if not known:
-        return None
-    return Claim(
-        "SampledCuts needs at least an order of magnitude more kernel values than SFD1",
-        "146, 182 and 49 times on IJCNN, Adult and Web",
-        ", ".join(f"{NAMES[d]} {factor:.0f} times" for d, factor in known.items()),
-        verdict(None if plan.quick else min(known.values()) >= 10),
-    )
-
-
-def default_claim(plan: Plan, results: Results, data: list[str]) -> Claim | None:
-    words, holds = [], []
-    for d in data:
-        ours = errors_of(results, d, OURS)
-        rivals = {
-            m: float(np.mean(e))
-            for m, (_, needs_C) in methods().items()
-            if needs_C and (e := errors_of(results, d, m))
-        }
-        if ours and rivals:
-            best = min(rivals, key=lambda m: rivals[m])
-            words.append(f"{NAMES[d]} {np.mean(ours):.2f} ({best} {rivals[best]:.2f})")
-            holds.append(np.mean(ours) <= 1.1 * rivals[best])
-    if not words:
-        return None
-    return Claim(
-        "Without cross-validation functional descent is comparable to rivals that are tuned",
-        "in general comparable; LaSVM and SampledCuts better on two of four sets",
-        "the default, untuned, beside the best tuned rival: " + "; ".join(words),
-        verdict(
-            None if plan.quick else all(holds),
-            f"within a tenth of the best rival on {sum(holds)} of {len(holds)} sets",
-            PARTLY,
-        ),
-    )
-
-
-def table_errors(results: Results, data: list[str]) -> Table:
+def table_errors(plan: Plan, results: Results, data: list[str]) -> Table:
     rows = []
     for method in methods():
         cells = [method]
@@ -285,10 +94,40 @@ def table_errors(results: Results, data: list[str]) -> Table:
         "Table 5.3: test error % after two epochs",
         head,
         rows,
-        "Mean and standard deviation over seeds 0 to 4 of the order (SampledCuts on Web: 0 and 1). "
-        "covtype stands in for TIMIT, which is not to be had: class 1 against the rest, 10,000 "
-        "training and 10,000 test rows.",
+        f"Mean and standard deviation over {orders(results, data)}; {some_rows(rows_of(plan))}."
+        + (STAND_IN if "covtype" in data else ""),
     )
+
+
+#: What is said where covtype is.
+STAND_IN = (
+    f" covtype stands in for TIMIT, which is not to be had: class 1 against the rest, "
+    f"{COVTYPE_TRAIN:,} training and {COVTYPE_TEST:,} test rows."
+)
+
+
+def orders(results: Results, data: list[str]) -> str:
+    """Seeds of the orders of the rows, and where there are fewer."""
+    counts = {
+        (d, method): n
+        for d in data
+        for method in methods()
+        if (n := len(errors_of(results, d, method)))
+    }
+    most = max(counts.values(), default=0)
+    fewer = [f"{m} on {NAMES[d]}: {seeds(n)}" for (d, m), n in counts.items() if n < most]
+    return f"orders of the rows, {seeds(most)}" + (f" ({'; '.join(fewer)})" if fewer else "")
+
+
+def seeds(n: int) -> str:
+    """The first n.
+
+    Examples
+    --------
+    >>> seeds(5), seeds(2), seeds(1)
+    ('seeds 0 to 4', 'seeds 0 and 1', 'seed 0')
+    """
+    return "seed 0" if n < 2 else "seeds 0 and 1" if n == 2 else f"seeds 0 to {n - 1}"
 
 
 def table_pairs(results: Results, data: list[str]) -> Table:
@@ -315,7 +154,7 @@ def table_pairs(results: Results, data: list[str]) -> Table:
     )
 
 
-def table_C(results: Results, data: list[str]) -> Table:
+def table_C(plan: Plan, results: Results, data: list[str]) -> Table:
     rows = []
     for method, (_, needs_C) in methods().items():
         if not needs_C:
@@ -334,9 +173,15 @@ def table_C(results: Results, data: list[str]) -> Table:
         "Table 5.2: regularisation chosen by cross-validation",
         head,
         rows,
-        f"The thesis prints lambda = 1/(n² C). Ours tries C = {', '.join(f'{C:g}' for C in GRID)} "
-        f"(SampledCuts: {', '.join(f'{C:g}' for C in FEW)}) on {FOLDS} folds, two epochs each.",
+        f"The thesis prints lambda = 1/(n² C). Ours tries C = {tried('LaSVM', plan)} (SampledCuts: "
+        f"{tried('SampledCuts', plan)}), two epochs each, {folds_of(plan)} of {FOLDS} folds held "
+        f"out in turn; {some_rows(rows_of(plan))}.",
     )
+
+
+def tried(method: str, plan: Plan) -> str:
+    """Values of C."""
+    return ", ".join(f"{C:g}" for C in grid_of(method, plan))
 
 
 def tables_printed_C(results: Results, data: list[str]) -> list[Table]:
@@ -365,7 +210,7 @@ def tables_readings(results: Results, data: list[str]) -> list[Table]:
                 found = results.one(read_otherwise, data=d, method=method, change=change)
                 if found and d in PRINTED[method]:
                     cells.append(f"{found['error']:.2f}")
-                    word = compared_verdict(found["error"], *PRINTED[method][d], False)
+                    word = compared_verdict(found["error"], *PRINTED[method][d])
                     holds.append(word == REPRODUCED)
         if holds:
             rows.append(cells)
@@ -386,30 +231,27 @@ def tables_readings(results: Results, data: list[str]) -> list[Table]:
     return [Table(title, ["", *head], [["printed", *means], *rows], note)]
 
 
-def total_evaluations(results: Results, data: str, method: str) -> float:
-    """Of one run and of cross-validation as the thesis does it, where a C is needed."""
-    found = mean_of(results, data, method, "evaluations")
-    tried = [a["evaluations"] for a in results.of(cross_validated, data=data, method=method)]
-    return found + (FOLDS * TRIED * float(np.mean(tried)) if tried else 0.0)
-
-
-def table_evaluations(results: Results, data: list[str]) -> Table:
+def table_evaluations(plan: Plan, results: Results, data: list[str]) -> Table:
     rows = []
     for method in methods():
         cells = [method]
         for d in data:
             printed = PRINTED_EVALUATIONS.get(method, {}).get(d)
-            ours = total_evaluations(results, d, method)
+            ours = evaluations_of(results, d, method)
             cells.append(f"{printed:.2e}" if printed else "–")
-            cells.append(f"{ours:.2e}" if np.isfinite(ours) else "–")
+            cells += [f"{count:.2e}" if np.isfinite(count) else "–" for count in ours]
         rows.append(cells)
-    head = ["", *(f"{NAMES[d]}: {who}" for d in data for who in ("paper", "ours"))]
+    head = [""]
+    for d in data:
+        head += [f"{NAMES[d]}: paper", "ours, fits made", f"ours, {FOLDS * TRIED} fits"]
+    few, usual = (len(grid_of(method, plan)) for method in ("SampledCuts", "LaSVM"))
     return Table(
         "Table 5.4: kernel values, cross-validation included",
         head,
         rows,
-        f"Ours: those of one run, and for rivals those of {TRIED} values of C on {FOLDS} folds, "
-        f"which is the mean of the fits made times {FOLDS * TRIED}.",
+        "Those of one run and, for rivals, of cross-validation: of the fits made here, "
+        f"{usual} values of C (SampledCuts: {few}) on {folds_of(plan)} of {FOLDS} folds; and of "
+        f"{FOLDS * TRIED} fits of their mean cost, for the {TRIED} values of C of the thesis.",
     )
 
 
@@ -421,7 +263,7 @@ def mean_curve(results: Results, data: str, method: str) -> np.ndarray | None:
 
 
 def curves_chart(results: Results, data: str, column: int, label: str) -> str:
-    """Test error over a column of the curves; what is above all last errors is cut off."""
+    """Test error over a column of the curves, up to the highest of the last errors."""
     lines, low, high = [], np.inf, 0.0
     for colour, method in enumerate(SHOWN):
         curve = mean_curve(results, data, method)
@@ -434,12 +276,20 @@ def curves_chart(results: Results, data: str, column: int, label: str) -> str:
     return chart(lines, label, title, limits=(low, 1.05 * high) if lines else None)
 
 
-def figure_curves(results: Results, data: list[str]) -> Figure:
+#: What the limits of `curves_chart` mean.
+EDGE = (
+    "Charts end a little above the highest last error: where a line comes in from the top, or "
+    "leaves there, it is higher."
+)
+
+
+def figure_curves(plan: Plan, results: Results, data: list[str]) -> Figure:
     return Figure(
         "Fig. 5.3: test error over examples processed",
         [curves_chart(results, d, 0, "examples processed") for d in data],
-        "Means over the seeds, two epochs; test errors of curves are of 4,000 test rows. Dashed "
-        "lines need a C. Pegasos1 jumps; the default (functional descent) falls early and stays.",
+        f"Means over {orders(results, data)}, two epochs; {some_rows(rows_of(plan))}, test errors "
+        f"of curves are of {CURVE_ROWS:,} test rows at the most. Dashed lines need a C. What to "
+        f"look for: which lines fall early and stay, which jump. {EDGE}",
     )
 
 
@@ -447,6 +297,17 @@ def figure_support(results: Results, data: list[str]) -> Figure:
     return Figure(
         "Fig. 5.4: test error over support vectors",
         [curves_chart(results, d, 2, "support vectors") for d in data],
-        "The same runs. Lower is better, further left is sparser; the clamped residuals of the "
-        "thesis (SFD1, SFD2) need most.",
+        f"The same runs. Lower is better, further left is sparser. {most_support(results, data)} "
+        f"{EDGE}",
     )
+
+
+def most_support(results: Results, data: list[str]) -> str:
+    """Which of the lines ends furthest right."""
+    words = []
+    for d in data:
+        counts = {m: n for m in SHOWN if np.isfinite(n := mean_of(results, d, m, "support"))}
+        if counts:
+            most = max(counts, key=lambda m: counts[m])
+            words.append(f"{most} on {NAMES[d]} ({counts[most]:,.0f})")
+    return f"Most support vectors at the end: {', '.join(words)}."
