@@ -426,12 +426,6 @@ class SVMClassifier(
             return self.classes_[(scores > 0).astype(int)]
         return self.classes_[scores.argmax(axis=1)]
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
-
 
 def check_labels(classes: np.ndarray) -> None:
     """Refuse classes that are measurements.

@@ -104,6 +104,17 @@ class KernelModel(Streaming):
         return needs_kernel(solver)
 
     @property
+    def _is_precomputed(self) -> bool:
+        """Whether X holds kernel values."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed
+        return tags
+
+    @property
     def support_vectors_(self) -> Any:
         """The patterns with a coefficient that is not zero, (n_support, d).
 
@@ -144,8 +155,7 @@ class KernelModel(Streaming):
         """`fit` by a kernel solver: its epochs over the rows in random order."""
         self._check_kernel_parameters()
         names = getattr(self, "feature_names_in_", None)
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        if precomputed:
+        if self._is_precomputed:
             self._given = checked_gram(X)
             X = np.arange(X.shape[0], dtype=np.float64)[:, None]
         order = check_random_state(self.random_state).permutation(X.shape[0])
@@ -158,7 +168,7 @@ class KernelModel(Streaming):
             self._n_rows_known = self._given = None
         machine, self._run = self._current_machine(), None  # rows between patterns go first
         self._machine = machine.compacted()
-        if precomputed:
+        if self._is_precomputed:
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
         if names is not None:
@@ -180,7 +190,7 @@ class KernelModel(Streaming):
                 raise ValueError(f"{name} is for linear models; a kernel machine has none.")
         if self._stops():
             raise ValueError("stop is for linear models; a kernel machine takes HeldOut alone.")
-        if self._watches() and isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._watches() and self._is_precomputed:
             raise ValueError("HeldOut needs inputs; a precomputed kernel has none.")
         rescaling = getattr(self, "rescaling", "margin")
         if rescaling not in ("margin", "slack"):
@@ -237,7 +247,7 @@ class KernelModel(Streaming):
 
     def _new_support(self, part: Part) -> Support:
         """An empty support for inputs like these."""
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._is_precomputed:
             if getattr(self, "_given", None) is None:
                 raise ValueError(
                     "kernel='precomputed' needs all kernel values at once: use fit, not streams."

@@ -174,9 +174,3 @@ class NoveltyDetector(
     def predict(self, X):
         """1 for what is common, -1 for what is new."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags

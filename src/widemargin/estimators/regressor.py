@@ -208,9 +208,3 @@ stop, warm_start, random_state
         if self.is_kernel_machine:
             return self._kernel_scores(X)[:, 0]
         return safe_sparse_dot(X, self.coef_[0], dense_output=True) + self.intercept_[0]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
