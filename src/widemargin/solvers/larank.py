@@ -52,6 +52,8 @@ FIRST = 256
 TOGETHER = 64
 #: Sweeps of a final optimisation at most.
 MOST_SWEEPS = 100_000
+#: Sweeps over the rows kept before others are fetched, at most.
+MOST_RETURNS = 10
 #: Numbers for each slot besides those of classes, rows between patterns included.
 SLOT_NUMBERS = 9
 #: Arrays of `Machine` with an entry, or a column, for each slot.
@@ -298,12 +300,13 @@ class LaRankLearner:
         self.support.store(slots[stays], patterns[placed[stays]])
         fresh.slot[placed] = -1
 
-    def _serve(self) -> None:
-        """Fetch the rows of the patterns that wait, and take their steps."""
+    def _serve(self) -> bool:
+        """Fetch the rows of the patterns that wait, and take their steps; whether there are any."""
         n = int(self.machine.counts[WAITING])
         if n:
             self.gram.fetch_rows(self.machine.waiting[:n])
             settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
+        return n > 0
 
     def _grow(self, block: Block) -> Block:
         """Room for half as many slots again."""
@@ -339,7 +342,17 @@ class LaRankLearner:
             worst[0], at = 0.0, 0
             while at < order.size:
                 at = sweep(self.machine, self.rules, self.gram.kept, order, at, worst, g)
-                self._serve()
+                if self._serve():
+                    self._settle_kept(g)
+
+    def _settle_kept(self, g: np.ndarray) -> None:
+        """Optimise the patterns whose rows are kept: to come back later would cost their rows."""
+        worst = np.full(1, np.inf)
+        for _ in range(MOST_RETURNS):
+            if worst[0] <= self.rules.tau:
+                break
+            order, worst[0] = self.gram.kept.slot_of[self.gram.kept.slot_of >= 0], 0.0
+            sweep(self.machine, self.rules, self.gram.kept, order, 0, worst, g)
 
     # -------------------------------------------------------------- changes from outside
 
