@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import pairwise
 
-from widemargin.expansion import Machine, Support, admit_column, make_block
+from widemargin.expansion import Blocks, Machine, Support, admit_column
 from widemargin.gram import Gram, admit_row, find, release
 from widemargin.kernels import (
     RBF,
@@ -149,7 +149,7 @@ def test_rows_follow_patterns_that_come_and_go(dense, megabytes, shared, wanted)
         if wanted:
             gram.expect(wanted + start % 5)
         patterns = support.patterns_of(X[start : start + 16])
-        block, n, entered = make_block(support, patterns, capacity), support.n_slots, {}
+        block, n, entered = Blocks(support).make(patterns, capacity), support.n_slots, {}
         for b in range(len(patterns)):
             if live and chance.random() < 0.4:
                 slot = int(chance.choice(list(live)))

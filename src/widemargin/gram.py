@@ -155,9 +155,8 @@ class Gram:
 
     def fetch_rows(self, slots: np.ndarray) -> None:
         """Compute the rows of some slots that are not kept, together; at most half of all rows."""
-        values = self.support.rows(self.support.patterns[slots])
-        for slot, row in zip(slots.tolist(), values, strict=True):
-            self.kept.values[claim(self.kept, slot, -1), : row.size] = row
+        rows = [int(claim(self.kept, slot, -1)) for slot in slots.tolist()]
+        self.support.write_rows(self.kept.values, rows, self.support.patterns[slots])
 
 
 @borrowing

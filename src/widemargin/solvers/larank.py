@@ -24,12 +24,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..expansion import Block, Support, make_block, resized
+from ..expansion import Blocks, Support, resized
 from ..gram import Gram
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (
-    FULL,
     LIVE,
     SLOTS,
     STEPS,
@@ -145,10 +144,10 @@ class LaRankLearner:
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)
         numbers = 2 * task.n_outputs + SLOT_NUMBERS
-        # blocks twice: as they are computed
-        beside = 2 * solver.block * support.dtype.itemsize + 8 * numbers
+        beside = solver.block * support.dtype.itemsize + 8 * numbers
         self.gram = Gram(support, solver.memory, beside)
         self.gram.grow(FIRST)
+        self.blocks = Blocks(support)
         self.machine = new_machine(task.n_outputs, FIRST, rng)
         self.machine = self.machine._replace(waiting=self._waiting())
         self.asked = np.inf  # a smaller tau, of `end_pass`
@@ -263,8 +262,9 @@ class LaRankLearner:
 
     def _take(self, patterns, fresh: Fresh) -> None:
         """LaRank over a block of examples."""
+        self._make_room(len(patterns))
         start = time.perf_counter()
-        block = make_block(self.support, patterns, self.gram.capacity)
+        block = self.blocks.make(patterns, self.gram.capacity)
         computed = len(patterns) * (self.n_slots + len(patterns))
         self._measure(0, time.perf_counter() - start, computed)
         K = self.machine.beta.shape[0]
@@ -277,8 +277,6 @@ class LaRankLearner:
             self._store(patterns, fresh)
             if why == WAIT:
                 self._serve()
-            elif why == FULL:
-                block = self._grow(block)
 
     def _measure(self, kind: int, seconds: float, amount: int) -> None:
         """Book the time of computing kernel values (0) or of steps (1); old times fade."""
@@ -308,16 +306,20 @@ class LaRankLearner:
             settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
         return n > 0
 
-    def _grow(self, block: Block) -> Block:
-        """Room for half as many slots again."""
+    def _make_room(self, n: int) -> None:
+        """Room for so many patterns more, or for an eighth of the slots."""
+        needed = self.n_kept + n
+        if needed <= self.gram.capacity:
+            return
         self._serve()  # the list of those who wait may become shorter
-        capacity = 9 * self.gram.capacity // 8
+        capacity = max(needed, 9 * self.gram.capacity // 8)
         self.gram.grow(capacity)
-        larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
-        for name in ("row", "purpose"):
-            larger[name][self.n_slots :] = -1
-        self.machine = self.machine._replace(**larger, waiting=self._waiting())
-        return block._replace(rows=resized(block.rows, capacity, 1))
+        for name in SLOTTED:
+            larger = resized(getattr(self.machine, name), capacity, -1)
+            if name in ("row", "purpose"):
+                larger[self.n_slots :] = -1
+            self.machine = self.machine._replace(**{name: larger})
+        self.machine = self.machine._replace(waiting=self._waiting())
 
     def _waiting(self) -> np.ndarray:
         """The list of waiting patterns, never longer than half of the rows kept."""

@@ -20,7 +20,7 @@ from ..budgets import (
     store_events,
 )
 from ..compile import pointer
-from ..expansion import BLOCK, Block, Support, make_block
+from ..expansion import BLOCK, Block, Blocks, Support
 from ..gram import Gram
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
@@ -91,6 +91,7 @@ class OnlineKernelMachine:
         self.store: Store = make_store(limit, capacity, projects, 3 * BLOCK)
         needs_rows = limit is not None and (merges or (solver.adapts and not projects))
         self.gram = Gram(support, solver.megabytes if needs_rows else 0.0)
+        self.blocks = Blocks(support)
         if needs_rows:
             self.gram.grow(capacity)
         self._make_work()
@@ -122,7 +123,7 @@ class OnlineKernelMachine:
         patterns = self.support.patterns_of(X)
         self._make_room(len(patterns))
         slots, store, kept = self.machine.slots, self.store, self.gram.kept
-        block = make_block(self.support, patterns, slots.own.size)
+        block = self.blocks.make(patterns, slots.own.size)
         block = Block(block.rows, block.among, np.ascontiguousarray(block.own))
         if self.rule.step == 0.0:
             self._choose_step(block.own)
