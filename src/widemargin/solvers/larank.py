@@ -49,6 +49,9 @@ SCHEDULES = ("work", "evaluations", "seconds")
 FIRST = 256
 #: Rows fetched together at most.
 TOGETHER = 64
+#: Megabytes where nothing is said: of dense patterns a small cache costs half of the speed; values
+#: of sparse ones are computed again so quickly that it costs a third of it, or nothing.
+DENSE_MEMORY, SPARSE_MEMORY = 200.0, 16.0
 #: Sweeps of a final optimisation at most.
 MOST_SWEEPS = 100_000
 #: Sweeps over the rows kept before others are fetched, at most.
@@ -73,9 +76,11 @@ class LaRank:
         Optimise all support patterns to within `tau` at the end of each pass.
     tau : float
         Differences of gradients that are not worth a step, as a share of the largest loss.
-    memory : float
+    memory : float, optional
         Megabytes of patterns, of kernel values between them and of all else that grows with them;
-        half of it is for kernel values in any case.
+        half of it is for kernel values in any case. By default 200, and 16 where patterns are
+        stored sparse (`kernels.is_stored_dense`), whose kernel values are cheaply computed again;
+        128 rows of kernel values, which are fetched 64 at a time, may be more than that.
     block : int
         Examples whose kernel values are computed together.
     window : float
@@ -96,7 +101,7 @@ class LaRank:
     schedule: str = "work"
     finish: bool = True
     tau: float = 0.03
-    memory: float = 200.0
+    memory: float | None = None
     block: int = 64
     window: float = 10_000.0
 
@@ -114,6 +119,8 @@ class LaRank:
                 raise ValueError(f"{name} is {number!r}; a whole number above 0 is needed.")
         for name in ("memory", "window"):
             number = getattr(self, name)
+            if name == "memory" and number is None:
+                continue
             if not isinstance(number, int | float | np.number) or not 0 < number < np.inf:
                 raise ValueError(f"{name} is {number!r}; a positive finite number is needed.")
         if not isinstance(self.tau, int | float | np.number) or not 0 <= self.tau < np.inf:
@@ -145,7 +152,8 @@ class LaRankLearner:
         self.progressive = Progressive(solver.window)
         numbers = 2 * task.n_outputs + SLOT_NUMBERS
         beside = solver.block * support.dtype.itemsize + 8 * numbers
-        self.gram = Gram(support, solver.memory, beside)
+        megabytes, least = memory_of(solver, support)
+        self.gram = Gram(support, megabytes, beside, least)
         self.gram.grow(FIRST)
         self.blocks = Blocks(support)
         self.machine = new_machine(task.n_outputs, FIRST, rng)
@@ -389,6 +397,13 @@ class LaRankLearner:
         self.rules = self._rules(arrays["cost"])
         self.progressive.numbers = np.array(arrays["progressive"])
         self.n_rows = int(arrays["rows"][0])
+
+
+def memory_of(solver: LaRank, support: Support) -> tuple[float, int]:
+    """Megabytes, and rows of kernel values that are kept even if they take more."""
+    if solver.memory is not None:
+        return solver.memory, 2
+    return DENSE_MEMORY if support.dense else SPARSE_MEMORY, 2 * TOGETHER
 
 
 def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> Machine:
