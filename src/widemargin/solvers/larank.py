@@ -54,8 +54,6 @@ TOGETHER = 64
 DENSE_MEMORY, SPARSE_MEMORY = 200.0, 16.0
 #: Sweeps of a final optimisation at most.
 MOST_SWEEPS = 100_000
-#: Sweeps over the rows kept before others are fetched, at most.
-MOST_RETURNS = 10
 #: Numbers for each slot besides those of classes, rows between patterns included.
 SLOT_NUMBERS = 9
 #: Arrays of `Machine` with an entry, or a column, for each slot.
@@ -306,13 +304,13 @@ class LaRankLearner:
         self.support.store(slots[stays], patterns[placed[stays]])
         fresh.slot[placed] = -1
 
-    def _serve(self) -> bool:
-        """Fetch the rows of the patterns that wait, and take their steps; whether there are any."""
+    def _serve(self) -> int:
+        """Fetch the rows of the patterns that wait, and take their steps; how many they are."""
         n = int(self.machine.counts[WAITING])
         if n:
             self.gram.fetch_rows(self.machine.waiting[:n])
             settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
-        return n > 0
+        return n
 
     def _make_room(self, n: int) -> None:
         """Room for so many patterns more, or for an eighth of the slots."""
@@ -352,17 +350,20 @@ class LaRankLearner:
             worst[0], at = 0.0, 0
             while at < order.size:
                 at = sweep(self.machine, self.rules, self.gram.kept, order, at, worst, g)
-                if self._serve():
-                    self._settle_kept(g)
+                if n := self._serve():
+                    self._settle_kept(n, g)
 
-    def _settle_kept(self, g: np.ndarray) -> None:
-        """Optimise the patterns whose rows are kept: to come back later would cost their rows."""
-        worst = np.full(1, np.inf)
-        for _ in range(MOST_RETURNS):
-            if worst[0] <= self.rules.tau:
-                break
-            order, worst[0] = self.gram.kept.slot_of[self.gram.kept.slot_of >= 0], 0.0
-            sweep(self.machine, self.rules, self.gram.kept, order, 0, worst, g)
+    def _settle_kept(self, n: int, g: np.ndarray) -> None:
+        """Optimise the patterns whose rows are kept: to come back later would cost their rows.
+
+        Sweeps end when the steps have cost as much as the n rows that were fetched.
+        """
+        counts, kept, worst = self.machine.counts, self.gram.kept, np.full(1, np.inf)
+        most = int(counts[STEPS]) + n * self.rules.price
+        while worst[0] > self.rules.tau and counts[STEPS] < most:
+            worst[0] = 0.0
+            order = kept.slot_of[kept.slot_of >= 0]
+            sweep(self.machine, self.rules, kept, order, 0, worst, g)
 
     # -------------------------------------------------------------- changes from outside
 
