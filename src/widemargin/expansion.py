@@ -251,6 +251,11 @@ class Blocks:
     def __init__(self, support: Support):
         self.support, self._rows = support, np.empty((0, 0), support.dtype)
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the kernel values with slots."""
+        return self._rows.nbytes
+
     def make(self, patterns: Patterns, capacity: int, which: Any = slice(None)) -> Block:
         """Kernel values of a block, or of `which` of its examples; new slots find zeros."""
         n, support = len(patterns), self.support
