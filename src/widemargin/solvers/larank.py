@@ -50,7 +50,7 @@ FIRST = 256
 #: Rows fetched together at most.
 TOGETHER = 64
 #: Megabytes where nothing is said: of dense patterns a small cache costs half of the speed; values
-#: of sparse ones are computed again so quickly that it costs a third of it, or nothing.
+#: of sparse ones are computed again so quickly that it costs a third of it (mnist) or nothing.
 DENSE_MEMORY, SPARSE_MEMORY = 200.0, 16.0
 #: Sweeps of a final optimisation at most.
 MOST_SWEEPS = 100_000
