@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import pairwise
 
-from widemargin.expansion import Machine, Support, admit_column, make_block
+from widemargin.expansion import Blocks, Machine, Support, admit_column
 from widemargin.gram import Gram, admit_row, find, release
 from widemargin.kernels import (
     RBF,
@@ -130,6 +130,19 @@ def test_output_kernels():
 
 
 @pytest.mark.parametrize("dense", [True, False])
+def test_rows_are_written_in_strips(monkeypatch, dense):
+    monkeypatch.setattr("widemargin.expansion.STRIP", 10)
+    X = np.random.default_rng(0).normal(size=(27, 5))
+    support = Support(RBF(0.3), 5, np.float64, dense)
+    support.store(np.arange(25), support.patterns_of(X[:25]))
+    into = np.full((4, 30), np.nan)
+    support.write_rows(into, [2, 0], support.patterns_of(X[25:]))
+    np.testing.assert_allclose(into[[2, 0], :25], pairwise.rbf_kernel(X[25:], X[:25], 0.3))
+    assert not into[[2, 0], 25:].any() and np.isnan(into[[1, 3]]).all()
+    assert support.n_evaluations == 50
+
+
+@pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize(
     ("megabytes", "shared", "wanted"),
     [(10.0, False, None), (0.002, False, None), (0.03, True, None), (0.1, False, 20)],
@@ -149,7 +162,7 @@ def test_rows_follow_patterns_that_come_and_go(dense, megabytes, shared, wanted)
         if wanted:
             gram.expect(wanted + start % 5)
         patterns = support.patterns_of(X[start : start + 16])
-        block, n, entered = make_block(support, patterns, capacity), support.n_slots, {}
+        block, n, entered = Blocks(support).make(patterns, capacity), support.n_slots, {}
         for b in range(len(patterns)):
             if live and chance.random() < 0.4:
                 slot = int(chance.choice(list(live)))

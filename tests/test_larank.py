@@ -280,6 +280,74 @@ def test_bound_of_memory_changes_costs_only():
     assert tight.dual == pytest.approx(wide.dual, rel=1e-3)
 
 
+@pytest.mark.parametrize("bound", [3.0, 0.25])
+def test_by_default_few_rows_of_sparse_patterns_are_kept(monkeypatch, bound):
+    monkeypatch.setattr("widemargin.solvers.larank.SPARSE_MEMORY", bound)
+    X, y = blobs(n=1500, K=4)
+    dense = feed(learner_of(LaRank(), 4, 4), X, y, np.ones(1500))
+    sparse = feed(learner_of(LaRank(), 4, 4, dense=False), X, y, np.ones(1500))
+    assert dense.gram.kept.values.shape[0] == dense.gram.capacity > 128  # all of them
+    n_rows, capacity = sparse.gram.kept.values.shape
+    assert 128 <= n_rows < capacity
+    if bound < 1:  # patterns alone are beyond the bound
+        assert n_rows == 128 and sparse.gram._buffer.nbytes == 128 * capacity * 8
+    else:
+        rest = sum(array.nbytes for array in sparse.machine) + sparse.support.n_bytes
+        rest += sparse.blocks.n_bytes
+        assert sparse.gram._buffer.nbytes + rest <= bound * 2**20
+    assert sparse.dual == pytest.approx(dense.dual, rel=1e-2)
+
+
+@pytest.mark.parametrize(("given", "bound"), [(None, None), (0.5, 0.5)])
+def test_memory_that_is_given_is_kept_to(given, bound):
+    defaults = {True: 200.0, False: 16.0}
+    for dense, default in defaults.items():
+        learner = learner_of(LaRank(memory=given), 4, 4, dense=dense)
+        assert learner.gram._most * 8 == (bound or default) * 2**20
+
+
+def test_a_learner_of_more_memory_goes_on_in_less(monkeypatch):
+    """A checkpoint from when 200 MB were the default."""
+    monkeypatch.setattr("widemargin.solvers.larank.SPARSE_MEMORY", 0.25)
+    X, y = blobs(n=1500, K=4)
+    before = learner_of(LaRank(memory=200.0), 4, 4, dense=False)
+    feed(before, X[:500], y[:500], np.ones(500), end=False)
+    after = learner_of(LaRank(), 4, 4, dense=False)
+    after.restore({name: array.copy() for name, array in before.arrays().items()})
+    assert after.gram.kept.values.shape == before.gram.kept.values.shape
+    for row in range(500, 1500, 100):
+        after.absorb(Part(X[row : row + 100], y[row : row + 100], np.ones(100)), row)
+    after.end_pass()
+    assert after.gram.kept.values.shape[0] == 128 < after.gram.capacity
+    fresh = feed(learner_of(LaRank(), 4, 4, dense=False), X, y, np.ones(1500))
+    assert after.dual == pytest.approx(fresh.dual, rel=1e-2)
+
+
+def test_rows_that_are_kept_are_used_before_others_are_fetched(monkeypatch):
+    """The final optimisation of few rows: fewer kernel values, and all within tau."""
+    X, y = blobs(n=600, K=4)
+
+    def finished(is_thrifty):
+        learner = learner_of(LaRank(tau=1e-3, memory=0.2), 4, 4)
+        feed(learner, X, y, np.full(600, 5.0), end=False)
+        if not is_thrifty:
+            monkeypatch.setattr(learner, "_settle_kept", lambda n, g: None)
+        before = learner.support.n_evaluations
+        learner.end_pass()
+        f, rows = scores(learner.support, learner.coefficients, X), learner.machine.row
+        slots = learner.machine.live[: learner.n_kept]
+        label, beta = y[rows[slots]], learner.beta[slots]
+        g = np.eye(4)[label] - 1.0 - f[rows[slots]]
+        bound = np.where(np.arange(4) == label[:, None], 5.0, 0.0)
+        best = np.where(beta < bound, g, -np.inf).max(1)
+        assert np.all(best - g.min(1) <= 1e-3 + 1e-9)
+        return learner.support.n_evaluations - before, learner.dual
+
+    (few, dual), (many, other) = finished(True), finished(False)
+    assert few < 0.7 * many
+    assert dual == pytest.approx(other, rel=1e-2)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kappa", [None, kappa_of(3)], ids=["plain", "kappa"])
 def test_dual_never_falls(dtype, kappa):

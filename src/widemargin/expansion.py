@@ -32,6 +32,8 @@ from .sparse_rows import Pool, sparse_rows
 
 #: Examples whose kernel rows are computed together.
 BLOCK = 64
+#: Slots whose kernel values with a block are computed together: they wait in memory of their own.
+STRIP = 4096
 #: Kernel values that a prediction computes at a time.
 PREDICTED = 1 << 22
 
@@ -160,6 +162,17 @@ class Support:
         """Kernel values of some patterns with all slots, (n, n_slots)."""
         return self.between(patterns, self.patterns)
 
+    def write_rows(self, into: np.ndarray, places: Any, patterns: Patterns) -> None:
+        """The same to rows `places` of an array, a strip at a time: they are never there twice.
+
+        Columns from n_slots on become zero.
+        """
+        known = self.patterns
+        into[places, self.n_slots :] = 0.0
+        for start in range(0, self.n_slots, STRIP):
+            strip = slice(start, min(start + STRIP, self.n_slots))
+            into[places, strip] = self.between(patterns, known[strip])
+
     def between(self, A: Patterns, B: Patterns) -> np.ndarray:
         """Kernel values of all pairs, counted."""
         self.n_evaluations += len(A) * len(B)
@@ -242,12 +255,26 @@ class Block(NamedTuple):
     own: np.ndarray  # (B,)
 
 
-def make_block(support: Support, patterns: Patterns, capacity: int) -> Block:
-    """Kernel values of a block of examples; columns up to `capacity` are room for new slots."""
-    rows = np.zeros((len(patterns), capacity), support.dtype)
-    if support.n_slots:
-        rows[:, : support.n_slots] = support.rows(patterns)
-    return Block(rows, support.among(patterns), support.kernel.diagonal(patterns))
+class Blocks:
+    """Blocks of examples, all in the same memory: one is void when the next is made."""
+
+    def __init__(self, support: Support):
+        self.support, self._rows = support, np.empty((0, 0), support.dtype)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the kernel values with slots."""
+        return self._rows.nbytes
+
+    def make(self, patterns: Patterns, capacity: int, which: Any = slice(None)) -> Block:
+        """Kernel values of a block, or of `which` of its examples; new slots find zeros."""
+        n, support = len(patterns), self.support
+        if self._rows.shape[0] < n or self._rows.shape[1] != capacity:
+            self._rows = np.empty((0, 0), support.dtype)  # the old ones go first
+            self._rows = np.empty((n, capacity), support.dtype)
+        rows = self._rows[:n]
+        support.write_rows(rows, which, patterns[which])
+        return Block(rows, support.among(patterns), support.kernel.diagonal(patterns))
 
 
 @borrowing

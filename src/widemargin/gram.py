@@ -36,10 +36,12 @@ class Gram:
     ----------
     support : Support
     megabytes : float
-        Bound of the rows kept; at least two rows always are.
+        Bound of the rows kept.
     beside : int, optional
         Bytes that the caller's own arrays have for each slot. If given, these and the patterns are
         within the bound, too; half of it is for rows in any case.
+    least : int
+        Rows that are kept whatever the bound is; two are needed.
 
     Attributes
     ----------
@@ -47,8 +49,10 @@ class Gram:
         What compiled loops read and write.
     """
 
-    def __init__(self, support: Support, megabytes: float, beside: int | None = None):
-        self.support, self._beside = support, beside
+    def __init__(
+        self, support: Support, megabytes: float, beside: int | None = None, least: int = 2
+    ):
+        self.support, self._beside, self._least = support, beside, least
         # Pages of a buffer that were never written cost no memory, so it has its final size.
         self._most = max(16, int(megabytes * 2**20) // support.dtype.itemsize)
         self._buffer = np.empty(self._most, support.dtype)
@@ -75,8 +79,8 @@ class Gram:
     def _shaped(self, capacity: int, n_rows: int | None = None) -> Kept:
         if n_rows is None:
             room = min(self._room(capacity), self._buffer.size)  # what was given back stays so
-            n_rows = min(capacity, max(2, room // max(1, capacity)))
-        if n_rows * capacity > self._buffer.size:  # two rows are always there
+            n_rows = min(capacity, max(self._least, room // max(1, capacity)))
+        if n_rows * capacity > self._buffer.size:  # the least rows are always there
             self._buffer = np.empty(n_rows * capacity, self._buffer.dtype)
         return Kept(
             self._buffer[: n_rows * capacity].reshape(n_rows, capacity),
@@ -92,7 +96,7 @@ class Gram:
         if self._wanted is None:
             return n_rows
         cheap = int(CHEAP * self._most) // max(1, capacity)
-        return min(n_rows, max(2, self._wanted, cheap))
+        return min(n_rows, max(self._least, self._wanted, cheap))
 
     def expect(self, n_rows: int) -> None:
         """No more rows than these are worth their memory, unless that is a small part of it."""
@@ -155,9 +159,8 @@ class Gram:
 
     def fetch_rows(self, slots: np.ndarray) -> None:
         """Compute the rows of some slots that are not kept, together; at most half of all rows."""
-        values = self.support.rows(self.support.patterns[slots])
-        for slot, row in zip(slots.tolist(), values, strict=True):
-            self.kept.values[claim(self.kept, slot, -1), : row.size] = row
+        rows = [int(claim(self.kept, slot, -1)) for slot in slots.tolist()]
+        self.support.write_rows(self.kept.values, rows, self.support.patterns[slots])
 
 
 @borrowing

@@ -35,7 +35,7 @@ TILE = np.uint64(16)
 #: Entries that a pool has room for at first: pages that were never written cost no memory.
 RESERVED = 2**24
 #: Share of memory without use that makes a pool move its rows together.
-GARBAGE = 0.25
+GARBAGE = 0.1
 
 
 class SparseRows(NamedTuple):

@@ -24,12 +24,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..expansion import Block, Support, make_block, resized
+from ..expansion import Blocks, Support, resized
 from ..gram import Gram
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (
-    FULL,
     LIVE,
     SLOTS,
     STEPS,
@@ -50,6 +49,9 @@ SCHEDULES = ("work", "evaluations", "seconds")
 FIRST = 256
 #: Rows fetched together at most.
 TOGETHER = 64
+#: Megabytes where nothing is said: of dense patterns a small cache costs half of the speed; values
+#: of sparse ones are computed again so quickly that it costs a third of it (mnist) or nothing.
+DENSE_MEMORY, SPARSE_MEMORY = 200.0, 16.0
 #: Sweeps of a final optimisation at most.
 MOST_SWEEPS = 100_000
 #: Numbers for each slot besides those of classes, rows between patterns included.
@@ -72,9 +74,11 @@ class LaRank:
         Optimise all support patterns to within `tau` at the end of each pass.
     tau : float
         Differences of gradients that are not worth a step, as a share of the largest loss.
-    memory : float
+    memory : float, optional
         Megabytes of patterns, of kernel values between them and of all else that grows with them;
-        half of it is for kernel values in any case.
+        half of it is for kernel values in any case. By default 200, and 16 where patterns are
+        stored sparse (`kernels.is_stored_dense`), whose kernel values are cheaply computed again;
+        128 rows of kernel values, which are fetched 64 at a time, may be more than that.
     block : int
         Examples whose kernel values are computed together.
     window : float
@@ -95,7 +99,7 @@ class LaRank:
     schedule: str = "work"
     finish: bool = True
     tau: float = 0.03
-    memory: float = 200.0
+    memory: float | None = None
     block: int = 64
     window: float = 10_000.0
 
@@ -113,6 +117,8 @@ class LaRank:
                 raise ValueError(f"{name} is {number!r}; a whole number above 0 is needed.")
         for name in ("memory", "window"):
             number = getattr(self, name)
+            if name == "memory" and number is None:
+                continue
             if not isinstance(number, int | float | np.number) or not 0 < number < np.inf:
                 raise ValueError(f"{name} is {number!r}; a positive finite number is needed.")
         if not isinstance(self.tau, int | float | np.number) or not 0 <= self.tau < np.inf:
@@ -143,10 +149,11 @@ class LaRankLearner:
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)
         numbers = 2 * task.n_outputs + SLOT_NUMBERS
-        # blocks twice: as they are computed
-        beside = 2 * solver.block * support.dtype.itemsize + 8 * numbers
-        self.gram = Gram(support, solver.memory, beside)
+        beside = solver.block * support.dtype.itemsize + 8 * numbers
+        megabytes, least = memory_of(solver, support)
+        self.gram = Gram(support, megabytes, beside, least)
         self.gram.grow(FIRST)
+        self.blocks = Blocks(support)
         self.machine = new_machine(task.n_outputs, FIRST, rng)
         self.machine = self.machine._replace(waiting=self._waiting())
         self.asked = np.inf  # a smaller tau, of `end_pass`
@@ -261,8 +268,9 @@ class LaRankLearner:
 
     def _take(self, patterns, fresh: Fresh) -> None:
         """LaRank over a block of examples."""
+        self._make_room(len(patterns))
         start = time.perf_counter()
-        block = make_block(self.support, patterns, self.gram.capacity)
+        block = self.blocks.make(patterns, self.gram.capacity)
         computed = len(patterns) * (self.n_slots + len(patterns))
         self._measure(0, time.perf_counter() - start, computed)
         K = self.machine.beta.shape[0]
@@ -275,8 +283,6 @@ class LaRankLearner:
             self._store(patterns, fresh)
             if why == WAIT:
                 self._serve()
-            elif why == FULL:
-                block = self._grow(block)
 
     def _measure(self, kind: int, seconds: float, amount: int) -> None:
         """Book the time of computing kernel values (0) or of steps (1); old times fade."""
@@ -298,23 +304,28 @@ class LaRankLearner:
         self.support.store(slots[stays], patterns[placed[stays]])
         fresh.slot[placed] = -1
 
-    def _serve(self) -> None:
-        """Fetch the rows of the patterns that wait, and take their steps."""
+    def _serve(self) -> int:
+        """Fetch the rows of the patterns that wait, and take their steps; how many they are."""
         n = int(self.machine.counts[WAITING])
         if n:
             self.gram.fetch_rows(self.machine.waiting[:n])
             settle(self.machine, self.rules, self.gram.kept, np.empty(self.machine.beta.shape[0]))
+        return n
 
-    def _grow(self, block: Block) -> Block:
-        """Room for half as many slots again."""
+    def _make_room(self, n: int) -> None:
+        """Room for so many patterns more, or for an eighth of the slots."""
+        needed = self.n_kept + n
+        if needed <= self.gram.capacity:
+            return
         self._serve()  # the list of those who wait may become shorter
-        capacity = 9 * self.gram.capacity // 8
+        capacity = max(needed, 9 * self.gram.capacity // 8)
         self.gram.grow(capacity)
-        larger = {name: resized(getattr(self.machine, name), capacity, -1) for name in SLOTTED}
-        for name in ("row", "purpose"):
-            larger[name][self.n_slots :] = -1
-        self.machine = self.machine._replace(**larger, waiting=self._waiting())
-        return block._replace(rows=resized(block.rows, capacity, 1))
+        for name in SLOTTED:
+            larger = resized(getattr(self.machine, name), capacity, -1)
+            if name in ("row", "purpose"):
+                larger[self.n_slots :] = -1
+            self.machine = self.machine._replace(**{name: larger})
+        self.machine = self.machine._replace(waiting=self._waiting())
 
     def _waiting(self) -> np.ndarray:
         """The list of waiting patterns, never longer than half of the rows kept."""
@@ -339,7 +350,20 @@ class LaRankLearner:
             worst[0], at = 0.0, 0
             while at < order.size:
                 at = sweep(self.machine, self.rules, self.gram.kept, order, at, worst, g)
-                self._serve()
+                if n := self._serve():
+                    self._settle_kept(n, g)
+
+    def _settle_kept(self, n: int, g: np.ndarray) -> None:
+        """Optimise the patterns whose rows are kept: to come back later would cost their rows.
+
+        Sweeps end when the steps have cost as much as the n rows that were fetched.
+        """
+        counts, kept, worst = self.machine.counts, self.gram.kept, np.full(1, np.inf)
+        most = int(counts[STEPS]) + n * self.rules.price
+        while worst[0] > self.rules.tau and counts[STEPS] < most:
+            worst[0] = 0.0
+            order = kept.slot_of[kept.slot_of >= 0]
+            sweep(self.machine, self.rules, kept, order, 0, worst, g)
 
     # -------------------------------------------------------------- changes from outside
 
@@ -374,6 +398,13 @@ class LaRankLearner:
         self.rules = self._rules(arrays["cost"])
         self.progressive.numbers = np.array(arrays["progressive"])
         self.n_rows = int(arrays["rows"][0])
+
+
+def memory_of(solver: LaRank, support: Support) -> tuple[float, int]:
+    """Megabytes, and rows of kernel values that are kept even if they take more."""
+    if solver.memory is not None:
+        return solver.memory, 2
+    return DENSE_MEMORY if support.dense else SPARSE_MEMORY, 2 * TOGETHER
 
 
 def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> Machine:

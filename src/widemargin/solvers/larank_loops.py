@@ -33,8 +33,8 @@ from ..gram import admit_row, find, release
 
 #: Operations. The first three are places in `rate`; EXHAUST repeats OLD on one pattern.
 NEW, OLD, OPTIMIZE, EXHAUST = 0, 1, 2, 3
-#: Why a loop came back: all examples done, no slot left, the list of waiting patterns is full.
-DONE, FULL, WAIT = 0, 1, 2
+#: Why a loop came back: all examples are done, or the list of waiting patterns is full.
+DONE, WAIT = 0, 1
 #: Places in `counts`: slots ever used; patterns; free slots; waiting patterns; steps taken;
 #: examples tested; patterns that left.
 SLOTS, LIVE, FREE, WAITING, STEPS, TESTED, LEFT = range(7)
@@ -320,11 +320,12 @@ def pick(rate, word):
 
 @borrowing
 def learn(machine, rules, kept, block, fresh, begin, f, g):
-    """LaRank over the examples begin, begin + 1, ... of the block. (where it stopped, why)."""
+    """LaRank over the examples begin, begin + 1, ... of the block. (where it stopped, why).
+
+    There is a free slot for each of them.
+    """
     counts, b = machine.counts, begin
     while b < fresh.label.size:
-        if counts[FREE] == 0 and counts[SLOTS] == machine.row.size:
-            return b, FULL
         if counts[WAITING] == machine.waiting.size:
             return b, WAIT
         operation = pick(machine.rate, machine.word) if counts[LIVE] > 0 else NEW

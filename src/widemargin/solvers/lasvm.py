@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..expansion import Block, Support, resized
+from ..expansion import Block, Blocks, Support, resized
 from ..gram import Gram
 from . import lasvm_examples as examples
 from . import lasvm_loops as loops
@@ -140,7 +140,7 @@ class LaSVMLearner:
             )
         self.solver, self.task, self.support = solver, task, support
         block = CHOICE if solver.selection != "random" else BLOCK
-        beside = 2 * block * support.dtype.itemsize + 8 * SLOT_NUMBERS  # twice: as it is computed
+        beside = block * support.dtype.itemsize + 8 * SLOT_NUMBERS
         self.gram = Gram(support, solver.memory, beside)
         self.progressive = Progressive()
         self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
@@ -152,7 +152,7 @@ class LaSVMLearner:
             int(solver.reprocess),
         )
         self.machine = empty_machine(rng)
-        self._rows = np.empty((0, 0), support.dtype)  # of the block, written anew by each
+        self.blocks = Blocks(support)
 
     # -------------------------------------------------------------- what it has learnt
 
@@ -262,7 +262,8 @@ class LaSVMLearner:
 
     def _absorb_block(self, patterns, coming: Coming) -> None:
         n = len(patterns)
-        block = self._make_block(patterns, coming.computed)
+        which = slice(None) if coming.computed.all() else np.flatnonzero(coming.computed)
+        block = self.blocks.make(patterns, self.gram.capacity, which)
         cursor, loss, stored = np.zeros(5, np.int64), np.zeros(1), 0
         arguments = self.machine, self.gram.kept, block, coming, cursor, self.rule
         while True:
@@ -280,17 +281,6 @@ class LaSVMLearner:
             else:
                 coming.filled[self._fetch(missing, cursor)] = late
         self.progressive.add(n, float(loss[0]))
-
-    def _make_block(self, patterns, computed) -> Block:
-        """Kernel values of the examples that are no patterns yet."""
-        n, support = len(patterns), self.support
-        if self._rows.shape[0] < n or self._rows.shape[1] != self.gram.capacity:
-            self._rows = np.empty((n, self.gram.capacity), support.dtype)
-        rows = self._rows[:n]
-        if support.n_slots:
-            which = slice(None) if computed.all() else np.flatnonzero(computed)
-            rows[which, : support.n_slots] = support.rows(patterns[which])
-        return Block(rows, support.among(patterns), support.kernel.diagonal(patterns))
 
     def _fetch(self, slot: int, cursor: np.ndarray) -> int:
         """The row of a slot, computed; that of the other slot of the pair stays."""

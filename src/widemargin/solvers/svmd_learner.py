@@ -23,7 +23,7 @@ from ..budgets import (
     store_events,
 )
 from ..compile import pointer
-from ..expansion import BLOCK, Block, Support, make_block
+from ..expansion import BLOCK, Block, Blocks, Support
 from ..gram import Gram
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
@@ -101,6 +101,7 @@ class OnlineKernelMachine:
         judges = task.kind == "novelty" and solver.nu is not None
         self.recent = Recent(support, JUDGED) if judges else None
         self.gram = Gram(support, solver.megabytes if needs_rows else 0.0)
+        self.blocks = Blocks(support)
         if needs_rows:
             self.gram.grow(capacity)
         self._make_work()
@@ -134,7 +135,7 @@ class OnlineKernelMachine:
             self.recent.add(patterns)
         self._make_room(len(patterns))
         slots, store, kept = self.machine.slots, self.store, self.gram.kept
-        block = make_block(self.support, patterns, slots.own.size)
+        block = self.blocks.make(patterns, slots.own.size)
         block = Block(block.rows, block.among, np.ascontiguousarray(block.own))
         if self.rule.step == 0.0:
             self._choose_units(block.own, targets)
