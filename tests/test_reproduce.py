@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from widemargin import datasets
 from widemargin.cli import reproduce as command
 from widemargin.cli.main import main
+from widemargin.datasets import files
 from widemargin.reproduce import chosen, experiments
 from widemargin.reproduce.data import digits
 from widemargin.reproduce.experiment import (
@@ -205,12 +206,12 @@ def test_page_and_markdown_escape_what_they_show(tmp_path):
 def nowhere(monkeypatch, tmp_path) -> None:
     """A machine without data sets and without a network."""
     monkeypatch.setenv("WIDEMARGIN_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setattr(datasets, "_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(files, "cache", lambda: tmp_path / "cache")
 
     def refuse(*_):
         raise AssertionError("nothing may be fetched")
 
-    monkeypatch.setattr(datasets, "_fetch", refuse)
+    monkeypatch.setattr(files, "fetch", refuse)
 
 
 def test_list(capsys):
