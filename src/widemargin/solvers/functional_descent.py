@@ -108,7 +108,9 @@ class FunctionalDescent:
         Gap of a local problem, in units of the mean hinge at f = 0; by default 1e-3 with a kernel
         and 0.03 on planes, where more rounds of decoding are seldom worth their time.
     inner : "dual_coordinate" or "one_slack"
-        How local problems on planes are solved (`local_steps.py`).
+        How local problems are solved, to the same gap. On planes see `local_steps.py`. With a
+        kernel dual coordinates (`functional_descent_loops.py`) are quicker; "one_slack" is
+        Algorithm 2 of the thesis (`local_cuts.py`), and all examples of a cut become patterns.
     buffer : int, optional
         The largest number of support patterns of a kernel machine between two steps; None keeps
         all.
