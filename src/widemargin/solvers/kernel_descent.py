@@ -78,6 +78,7 @@ class KernelDescent(NoObjective):
         self.solve_local = cut_local if solver.inner == "one_slack" else solve_local
         n = task.n_examples
         self.k, self.n = sample_size(solver.sample, n)
+        self.grain = self.k
         self.half = -(-self.n // (2 * self.k))  # steps of half a pass
         self.tracks = Tracks(solver)
         self.own = np.zeros(2)  # q, and the mean hinge at f = 0

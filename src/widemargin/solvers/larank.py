@@ -139,6 +139,8 @@ class SOnline(LaRank):
 class LaRankLearner:
     """See `kernel_learner.py`."""
 
+    has_hinge, grain = True, 1
+
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)

@@ -132,6 +132,8 @@ class LaSVM:
 class LaSVMLearner:
     """Patterns, their dual variables and gradients; see `KernelLearner`."""
 
+    has_hinge, grain = True, 1
+
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
         if task.kind != "binary":
             raise ValueError(

@@ -180,6 +180,7 @@ class PegasosLearner(NoObjective):
         scale = 1.0 / (n * task.C) if given is None else float(given)
         numbers = np.array([0.0, 1.0, 0.0, 0.0])
         self.course = Course(scale, int(solver.sample), DECAY, numbers)
+        self.grain = int(solver.sample)
         self.block = solver.sample * max(1, BLOCK // solver.sample)
         shape = 0, task.n_outputs
         self.table = make_table(solver, support, False, G=np.zeros(shape), R=np.zeros(shape))
