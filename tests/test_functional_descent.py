@@ -506,7 +506,7 @@ def test_a_radius_bounds_the_step(classes):
         assert again.numbers()["square_step"] == pytest.approx(numbers["square_step"], rel=0.02)
     with pytest.raises(ValueError, match="instead of a damping"):
         FunctionalDescent(radius=1.0, schedule="linear")
-    with pytest.raises(ValueError, match="radius must be positive"):
+    with pytest.raises(ValueError, match="radius must be None, a positive"):
         FunctionalDescent(radius=0.0)
 
 
@@ -811,12 +811,12 @@ def test_partial_fit_takes_in_new_classes():
         ({"schedule": "slow"}, "schedule is 'slow'; known are 'auto'"),
         ({"residuals": "bounded"}, "residuals is 'bounded'"),
         ({"working_set": "best"}, "working_set is 'best'; known are 'sequential'"),
-        ({"window": 0}, "window must be a whole number above 0"),
-        ({"sample": 0}, "sample must be a whole number above 0"),
+        ({"window": 0}, "window must be None or a whole number above 0"),
+        ({"sample": 0}, "sample must be None or a whole number above 0"),
         ({"epochs": 1.5}, "epochs must be a whole number"),
-        ({"scale": 0.0}, "scale must be positive"),
-        ({"tolerance": np.nan}, "tolerance must be positive"),
-        ({"ceiling": -1.0}, "ceiling must be above 0"),
+        ({"scale": 0.0}, "scale must be a positive finite"),
+        ({"tolerance": np.nan}, "tolerance must be None or a positive finite"),
+        ({"ceiling": -1.0}, "ceiling must be a number above 0"),
         ({"average": -1.0}, "average must be None or"),
         ({"revisit": -0.5}, "revisit must be None or"),
         ({"revisit": 0.5, "residuals": "clamped"}, "revisit is for free residuals"),
