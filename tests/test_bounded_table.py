@@ -191,10 +191,10 @@ def test_in_an_estimator(solver, tmp_path):
 def test_what_is_refused():
     for solver in (FunctionalDescent, Pegasos):
         for params, words in (
-            ({"buffer": 0}, "buffer is 0; a whole number above 0"),
-            ({"buffer": 2.5}, "buffer is 2.5"),
+            ({"buffer": 0}, "buffer must be None or a whole number above 0"),
+            ({"buffer": 2.5}, "got 2.5"),
             ({"buffer": 5, "budget": "least"}, "budget is 'least'; known are"),
-            ({"megabytes": -1}, "megabytes is -1"),
+            ({"megabytes": -1}, "megabytes must be a positive finite number, got -1"),
         ):
             with pytest.raises(ValueError, match=words):
                 solver(**params)

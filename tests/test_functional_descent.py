@@ -6,6 +6,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from widemargin import SVMClassifier
@@ -15,6 +16,7 @@ from widemargin.solvers import FunctionalDescent
 from widemargin.solvers import functional_descent_loops as loops
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.kernel_tracks import HANDICAP, TRACKS
+from widemargin.solvers.local_cuts import cut_local
 from widemargin.solvers.working_set import WorkingSet
 
 EXACT = {"tolerance": 1e-11, "average": None, "schedule": "constant"}
@@ -184,6 +186,121 @@ def test_each_step_is_the_minimiser(classes, residuals, schedule):
             np.testing.assert_allclose(K @ u, K @ cut, atol=2e-3)
         before = after
     assert learner.n_steps == t and learner.n_kept <= n
+
+
+# ------------------------------------------------------------ Algorithm 2 as the inner solver
+
+
+@pytest.mark.parametrize("residuals", ["free", "clamped"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_one_slack_steps_are_those_of_dual_coordinates(classes, residuals):
+    """Within the inner tolerance of each other, and of a reference QP."""
+    X, Y = examples(54, classes, seed=8)
+    rng, k, n, tolerance = np.random.default_rng(1), 18, 54, 1e-6
+    cost = rng.uniform(0.5, 2.0, (classes, classes)) * (1 - np.eye(classes))
+    omega = rng.uniform(0.5, 1.5, n)
+    given = {"sample": k, "scale": 0.3, "residuals": residuals, "ceiling": 1.5, **EXACT}
+    given |= {"tolerance": tolerance, "inner": "one_slack"}
+    learner = make(FunctionalDescent(**given), X, classes, n=n, cost=cost)
+    K_all = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
+    before = np.zeros((n, learner.margins.n_outputs))
+    for start in range(0, n, k):
+        rows = np.arange(start, start + k)
+        K, U = K_all[np.ix_(rows, rows)], omega[rows] / 0.3
+        scores = (K_all @ before)[rows]
+        planes = planes_of(scores, Y[rows], cost, 1.5 if residuals == "clamped" else None)
+        learner.absorb(part_of(X, Y, rows, omega), start)
+        after = by_row(learner, n)
+        u, wanted = (after - before)[rows], minimiser(K, planes, U)
+        value = 0.5 * square(u, K) + hinge_sum(u, K, planes, U)
+        least = 0.5 * square(wanted, K) + hinge_sum(wanted, K, planes, U)
+        allowed = tolerance * learner.own[1] * k / 0.3
+        assert -1e-9 < value - least <= allowed
+        assert learner.numbers()["inner_gap"] <= tolerance * learner.own[1]
+        assert learner.numbers()["square_step"] == pytest.approx(square(u, K), rel=1e-9)
+        # strong convexity: |u - u'|^2 <= 2 (value - value')
+        rho = learner.margins.residuals(scores, Y[rows])
+        if residuals == "clamped":
+            rho = np.clip(rho, 0.0, 1.5)
+        asked = K, classes == 2, rho, Y[rows], U, allowed
+        both = [solve(*asked) for solve in (loops.solve_local, cut_local)]
+        assert all(0 <= one.gap <= allowed for one in both)
+        assert square(both[0].coefficients - both[1].coefficients, K) <= 8 * allowed
+        before = after
+
+
+@pytest.mark.parametrize("residuals", ["free", "clamped"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_slack_is_algorithm_2(classes, residuals):
+    """The naive one of the tests, at the same epsilon: as good a step, about as many cuts."""
+    X, Y = examples(30, classes, seed=9)
+    cost, k, damping, epsilon = 1.0 - np.eye(classes), 30, 0.01, 1e-3
+    margins = make(FunctionalDescent(), X, classes).margins
+    scores = np.random.default_rng(0).standard_normal((k, margins.n_outputs))
+    planes = planes_of(scores, Y, cost, np.inf if residuals == "clamped" else None)
+    rho = margins.residuals(scores, Y)
+    rho = np.maximum(rho, 0.0) if residuals == "clamped" else rho
+    K = RBF(0.4).block(*[Support(RBF(0.4), 3).patterns_of(X)] * 2).astype(np.float64)
+    U = np.full(k, 1.0 / (k * damping))
+    wanted = cutting_planes(K, planes, damping, k, epsilon)
+    found = cut_local(K, classes == 2, rho, Y, U, epsilon / damping)
+    values = [0.5 * square(b, K) + hinge_sum(b, K, planes, U) for b in (wanted, found.coefficients)]
+    assert abs(values[0] - values[1]) <= epsilon / damping
+    dual = values[1] - found.gap
+    least = minimiser(K, planes, U)
+    assert dual <= 0.5 * square(least, K) + hinge_sum(least, K, planes, U) + 1e-8
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_slack_begins_with_what_is_held(classes, rescaling):
+    """A start loses none of its dual value; what exceeds U is cut; the solution is the same."""
+    X, Y = examples(40, classes, seed=10)
+    rng = np.random.default_rng(2)
+    cost = rng.uniform(0.5, 2.0, (classes, classes)) * (1 - np.eye(classes))
+    learner = make(FunctionalDescent(), X, classes, cost=cost)
+    learner.margins.rescaling = rescaling
+    scale = learner._scales(Y)
+    rho = learner.margins.residuals(np.zeros((40, learner.margins.n_outputs)), Y)
+    K = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
+    asked = K, classes == 2, rho, Y, np.full(40, 2.0)
+    exact = loops.solve_local(*asked, 1e-9, scale=scale)
+    cold = cut_local(*asked, 1e-4, scale=scale)
+    warm = cut_local(*asked, 1e-4, exact.coefficients, scale)
+    assert warm.steps < cold.steps
+    wild = cut_local(*asked, 1e-4, 3.0 * exact.coefficients, scale)
+    for one in (cold, warm, wild):
+        assert 0 <= one.gap <= 1e-4
+        assert square(one.coefficients - exact.coefficients, K) <= 4.1e-4
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("given", [{"revisit": 0.0}, {"revisit": 1.0, "schedule": "constant"}])
+def test_descent_by_cuts_is_descent_by_coordinates(classes, given):
+    """Steps that add take one path; those that revisit end at one SVM, by other patterns."""
+    X, Y = examples(150, classes, seed=11)
+    scores = []
+    for inner in ("dual_coordinate", "one_slack"):
+        solver = FunctionalDescent(
+            sample=30, tolerance=1e-6, inner=inner, epochs=30 if given["revisit"] else 2, **given
+        )
+        model = SVMClassifier(
+            kernel="rbf",
+            gamma=0.4,
+            solver=solver,
+            precision="float64",
+            random_state=0,
+        )
+        scores.append(model.fit(X, Y).decision_function(X))
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.02)
+
+
+def test_too_few_cuts_are_told(monkeypatch):
+    monkeypatch.setattr("widemargin.solvers.local_cuts.MOST_CUTS", 2)
+    X, Y = examples(40)
+    learner = make(FunctionalDescent(sample=40, inner="one_slack", **EXACT), X, n=40)
+    with pytest.warns(ConvergenceWarning, match="after 3 cuts"):
+        learner.absorb(part_of(X, Y), 0)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -389,7 +506,7 @@ def test_a_radius_bounds_the_step(classes):
         assert again.numbers()["square_step"] == pytest.approx(numbers["square_step"], rel=0.02)
     with pytest.raises(ValueError, match="instead of a damping"):
         FunctionalDescent(radius=1.0, schedule="linear")
-    with pytest.raises(ValueError, match="radius must be positive"):
+    with pytest.raises(ValueError, match="radius must be None, a positive"):
         FunctionalDescent(radius=0.0)
 
 
@@ -694,12 +811,12 @@ def test_partial_fit_takes_in_new_classes():
         ({"schedule": "slow"}, "schedule is 'slow'; known are 'auto'"),
         ({"residuals": "bounded"}, "residuals is 'bounded'"),
         ({"working_set": "best"}, "working_set is 'best'; known are 'sequential'"),
-        ({"window": 0}, "window must be a whole number above 0"),
-        ({"sample": 0}, "sample must be a whole number above 0"),
+        ({"window": 0}, "window must be None or a whole number above 0"),
+        ({"sample": 0}, "sample must be None or a whole number above 0"),
         ({"epochs": 1.5}, "epochs must be a whole number"),
-        ({"scale": 0.0}, "scale must be positive"),
-        ({"tolerance": np.nan}, "tolerance must be positive"),
-        ({"ceiling": -1.0}, "ceiling must be above 0"),
+        ({"scale": 0.0}, "scale must be a positive finite"),
+        ({"tolerance": np.nan}, "tolerance must be None or a positive finite"),
+        ({"ceiling": -1.0}, "ceiling must be a number above 0"),
         ({"average": -1.0}, "average must be None or"),
         ({"revisit": -0.5}, "revisit must be None or"),
         ({"revisit": 0.5, "residuals": "clamped"}, "revisit is for free residuals"),

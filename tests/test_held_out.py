@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from widemargin import (
     HeldOut,
     LatentSVM,
+    Passes,
     SequenceTagger,
     StructuredSVM,
     SVMClassifier,
@@ -20,7 +21,7 @@ from widemargin import (
 )
 from widemargin.cli.main import main
 from widemargin.problems import Multiclass
-from widemargin.solvers import FunctionalDescent, Pegasos, Perceptron
+from widemargin.solvers import SVMD, FunctionalDescent, Pegasos, Perceptron
 
 X, Y = load_iris(return_X_y=True)
 HELD = np.arange(len(Y)) % 3 == 0
@@ -49,14 +50,55 @@ def test_linear_models(solver):
     assert len(model.history_) == len(alone.history_)
 
 
-@pytest.mark.parametrize("solver", ["auto", "functional_descent", "pegasos", "svmd"])
+KERNEL_SOLVERS = ["lasvm", "larank", "svmd", "norma", "functional_descent", "pegasos"]
+KERNEL_SOLVERS += ["one_slack", "sampled_cuts"]
+
+
+@pytest.mark.parametrize("solver", KERNEL_SOLVERS)
 def test_kernel_machines(solver):
-    model = SVMClassifier(kernel="rbf", solver=solver, stop=HeldOut(*LATER), random_state=0)
-    model.fit(*PAST)
-    assert last_losses(model)[-1] == pytest.approx(1 - model.score(*LATER))
-    alone = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(*PAST)
-    counts = [m.history_.last("kernel_evaluations") for m in (model, alone)]
-    assert counts[0] == counts[1]  # what measuring takes is not counted
+    """Both columns in every row, of the model returned in the last; nothing else changes."""
+    truth = Y == 1 if solver == "lasvm" else Y
+    weight = np.linspace(0.5, 2.0, PAST[1].size)
+    given = {"kernel": "rbf", "C": 2.0, "solver": solver, "random_state": 0}
+    rule = HeldOut(LATER[0], truth[HELD]) | TrainingHinge()
+    model, alone = SVMClassifier(stop=rule, **given), SVMClassifier(**given)
+    for one in (model, alone):
+        one.fit(PAST[0], truth[~HELD], sample_weight=weight)
+    losses = last_losses(model)
+    assert np.isfinite(losses).all() and np.isfinite(model.history_["train_hinge"]).all()
+    assert losses[-1] == pytest.approx(1 - model.score(LATER[0], truth[HELD]))
+    scores = model.decision_function(PAST[0])
+    if solver == "lasvm":
+        lost = np.maximum(0.0, 1.0 - np.where(truth[~HELD], 1.0, -1.0) * scores)
+    else:
+        own = scores[np.arange(scores.shape[0]), PAST[1]][:, None]
+        lost = (scores - own + 1.0 - np.eye(3)[PAST[1]]).max(axis=1)
+    assert model.history_["train_hinge"][-1] == pytest.approx(
+        np.average(lost, weights=weight), rel=1e-4
+    )
+    np.testing.assert_array_equal(model.dual_coef_, alone.dual_coef_)
+    for name in alone.history_:
+        if name not in ("seconds", "memory"):  # what measuring takes is not counted
+            np.testing.assert_array_equal(model.history_[name], alone.history_[name])
+
+
+def test_training_hinge_of_a_cost_and_of_given_kernel_values():
+    cost = np.array([[0.0, 2.0, 1.0], [0.5, 0.0, 1.0], [3.0, 1.0, 0.0]])
+    gram = PAST[0] @ PAST[0].T
+    for rescaling in ("margin", "slack"):
+        model = SVMClassifier(
+            kernel="precomputed",
+            loss=cost,
+            rescaling=rescaling,
+            solver="functional_descent",
+            stop=TrainingHinge(),
+            random_state=0,
+        ).fit(gram, PAST[1])
+        scores = model.decision_function(gram)
+        above = scores - scores[np.arange(len(scores)), PAST[1]][:, None]
+        scale = cost[PAST[1]] if rescaling == "slack" else 1.0
+        lost = (cost[PAST[1]] + scale * above).max(axis=1).mean()
+        assert model.history_["train_hinge"][-1] == pytest.approx(lost, rel=1e-4)
 
 
 def test_regression_with_a_kernel_and_without():
@@ -134,8 +176,18 @@ def test_training_hinge(solver, weighted):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="HeldOut"):
-        SVMClassifier(kernel="rbf", stop=TrainingHinge()).fit(*PAST)
+    machine = {"kernel": "rbf", "random_state": 0}
+    with pytest.raises(ValueError, match="takes HeldOut and TrainingHinge"):
+        SVMClassifier(stop=TrainingHinge() | Passes(3), **machine).fit(*PAST)
+    with pytest.raises(ValueError, match="use fit"):
+        SVMClassifier(stop=TrainingHinge(), **machine).fit_stream(iter([PAST]))
+    with pytest.raises(ValueError, match="use fit"):
+        SVMClassifier(stop=TrainingHinge(), **machine).partial_fit(*PAST, classes=[0, 1, 2])
+    for solver in (SVMD(loss="multinomial"), SVMD(nu=0.1), SVMD(margin=2.0)):
+        with pytest.raises(ValueError, match="SVMD minimises another loss"):
+            SVMClassifier(stop=TrainingHinge(), solver=solver, **machine).fit(*PAST)
+    with pytest.raises(ValueError, match="for classes, not for SVMRegressor"):
+        SVMRegressor(stop=TrainingHinge(), **machine).fit(*PAST)
     with pytest.raises(ValueError, match="HeldOut"):
         SVMClassifier(stop=HeldOut(*LATER) | TrainingHinge()).fit_stream(PAST)
     gram = PAST[0] @ PAST[0].T
@@ -170,6 +222,25 @@ def test_command_line(tmp_path, options, capsys):
     capsys.readouterr()
     assert main(["train", "classify", data, "-o", out, "--learning-curve"]) == 2
     assert "--validation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [(), ("--kernel", "rbf")])
+def test_training_hinge_on_the_command_line(tmp_path, options, capsys):
+    data = write_rows(tmp_path / "past.svm", *PAST)
+    page, out = tmp_path / "page.html", str(tmp_path / "m")
+    train = ["train", "classify", data, "-o", out, "--training-hinge", *options]
+    assert main([*train, "--report", str(page)]) == 0
+    hinge = load(out).history_["train_hinge"]
+    assert np.isfinite(hinge).all() and hinge[-1] < hinge[0]
+    assert "Training hinge on the way" in page.read_text()
+    assert "Held-out data on the way" not in page.read_text()
+    held = ["--validation", data, "--learning-curve"]
+    assert main([*train, *held]) == 0
+    assert {"train_hinge", "held_out_loss"} <= set(load(out).history_)
+    capsys.readouterr()
+    assert main(["train", "novelty", data, "-o", out, "--training-hinge"]) == 2
+    assert main(["train", "classify", data, "-o", out, "--training-hinge", "--passes", "1"]) == 2
+    assert "needs all data in memory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [(), ("--passes", "2")])

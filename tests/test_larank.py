@@ -512,10 +512,10 @@ def test_protocols_and_parameters():
     assert learner.n_bytes > 0
     for bad, message in (
         ({"schedule": "fast"}, "schedule is 'fast'"),
-        ({"epochs": 0}, "epochs is 0"),
-        ({"block": 1.5}, "block is 1.5"),
-        ({"memory": 0}, "memory is 0; a positive"),
-        ({"tau": -1.0}, "tau is -1.0"),
+        ({"epochs": 0}, "epochs must be .* got 0"),
+        ({"block": 1.5}, "block must be .* got 1.5"),
+        ({"memory": 0}, "memory must be a positive"),
+        ({"tau": -1.0}, "tau must be .* got -1.0"),
     ):
         with pytest.raises(ValueError, match=message):
             LaRank(**bad)

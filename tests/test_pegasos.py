@@ -189,7 +189,7 @@ def test_protocols_and_errors():
     for params, words in (
         ({"sample": 0}, "sample must be a whole number"),
         ({"epochs": 0}, "epochs must be a whole number"),
-        ({"regularisation": -1.0}, "regularisation must be positive"),
+        ({"regularisation": -1.0}, "regularisation must be None or a positive"),
     ):
         with pytest.raises(ValueError, match=words):
             Pegasos(**params)

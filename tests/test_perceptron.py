@@ -175,7 +175,7 @@ def test_refusals():
         SVMClassifier(solver="perceptron", rescaling="slack").fit(X, y)
     with pytest.raises(ValueError, match="Cached works on an objective"):
         SVMClassifier(solver=Cached(Perceptron())).fit(X, y)
-    with pytest.raises(ValueError, match="passes is 0"):
+    with pytest.raises(ValueError, match="passes must be a whole number above 0, got 0"):
         Perceptron(passes=0)
     with pytest.raises(ValueError, match="order is"):
         Perceptron(order="best")

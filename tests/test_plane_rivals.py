@@ -128,7 +128,7 @@ def test_pegasos_refusals():
         SVMClassifier(solver="pegasos").fit_stream((X, y))
     with pytest.raises(ValueError, match="regulariser"):
         SVMClassifier(solver="pegasos", nonnegative=True).fit(X, y)
-    with pytest.raises(ValueError, match="lag is 1"):
+    with pytest.raises(ValueError, match="lag must be a number in"):
         Pegasos(lag=1)
 
 

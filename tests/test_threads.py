@@ -136,7 +136,7 @@ def test_refusals():
     for solver in (Cached(Threaded()), Incremental(Threaded(DualCoordinate()))):
         with pytest.raises(ValueError, match="Threaded goes outside"):
             SVMClassifier(solver=solver).fit(X, Y)
-    with pytest.raises(ValueError, match="workers is 0"):
+    with pytest.raises(ValueError, match=r"workers must be .* got 0"):
         Threaded(workers=0)
-    with pytest.raises(ValueError, match="batch is 0"):
+    with pytest.raises(ValueError, match=r"batch must be .* got 0"):
         Threaded(batch=0)

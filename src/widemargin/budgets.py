@@ -40,6 +40,7 @@ from .compile import borrowing
 from .expansion import Support
 from .gram import Gram, claim, find, release
 from .kernels import RBF, Patterns
+from .parameters import POSITIVE, whole
 from .slots import Slots, Store, free_slot, inner, note, occupy
 
 #: P is computed anew after so many removals per pattern.
@@ -254,13 +255,10 @@ BUDGETS: dict[str, Any] = {
 
 def check_buffer(buffer: Any, budget: str, megabytes: Any) -> None:
     """Refuse parameters of a solver without meaning."""
-    is_whole = isinstance(buffer, int | np.integer) and not isinstance(buffer, bool)
-    if buffer is not None and not (is_whole and buffer >= 1):
-        raise ValueError(f"buffer is {buffer!r}; a whole number above 0 is needed.")
+    whole(1).or_none.check("buffer", buffer)
     if budget not in BUDGETS:
         raise ValueError(f"budget is {budget!r}; known are {', '.join(map(repr, BUDGETS))}.")
-    if not isinstance(megabytes, int | float | np.number) or not 0.0 < megabytes < np.inf:
-        raise ValueError(f"megabytes is {megabytes!r}; a positive number is needed.")
+    POSITIVE.check("megabytes", megabytes)
 
 
 def check_budget(

@@ -105,6 +105,7 @@ class Checkpoint:
             "certificate": None if certificate is None else vars(certificate),
             "reason": self.reason,
             "total_cost": run.total_cost,
+            "spacing": run.spacing,
         }
         write_arrays(self.path, arrays, header)
 
@@ -131,6 +132,7 @@ class Checkpoint:
         run.rows, run.passes = header["rows"], header["passes"]
         run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
         run.seconds, run.total_cost = header["seconds"], header["total_cost"]
+        run.spacing = header["spacing"]
         run.fingerprint = Fingerprint(*header["fingerprint"])
         if header["certificate"] is not None:
             run.certificate = Certificate(**header["certificate"])

@@ -26,6 +26,10 @@ class History:
     between (`exact` tells); `train_loss`, the mean loss of the predictions on the training
     examples, is filled where an exact certificate was computed and NaN elsewhere.
 
+    Of streams and kernel machines a row is entered after fixed numbers of examples, 24 to 48 times
+    in a pass if the chunks are not larger, and at the end of each pass, where `rows` is 0. So the
+    rows of two fits of the same data and seed are equal but for `seconds` and `memory`.
+
     Examples
     --------
     >>> history = History()
@@ -67,10 +71,10 @@ class History:
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
 
-    def thin(self) -> None:
-        """Leave out every second row, but never the last."""
+    def thin(self, begin: int = 0) -> None:
+        """Leave out every second row from row `begin` on, but never the last."""
         for name, column in self._rows.items():
-            self._rows[name] = column[:-1:2] + column[-1:]
+            self._rows[name] = column[:begin] + column[begin + 1 : -1 : 2] + column[-1:]
 
     @property
     def columns(self) -> dict[str, np.ndarray]:

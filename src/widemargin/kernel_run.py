@@ -57,6 +57,11 @@ class KernelRun(StreamRun):
         """Make the learner; `part` is the first part of the data."""
         support = self.make_support(part)
         self.learner = self.solver.kernel_learner(self.make_task(), support, self.rng)
+        if "train_hinge" in self.watched and not self.learner.has_hinge:
+            raise ValueError(
+                f"TrainingHinge: {type(self.solver).__name__} minimises another loss here than the "
+                "hinge of classes. Leave it out; HeldOut measures the loss of predictions."
+            )
         for name in self.measured():
             self.history.add_column(name)
 
@@ -66,6 +71,35 @@ class KernelRun(StreamRun):
         if self.passes == 0:
             weight = chunk.size if chunk.weight is None else float(np.sum(chunk.weight))
             self.total_cost += weight * self.learner.task.C
+
+    def learn(self, part: Part, chunk: Chunk) -> None:
+        """Give the part to the learner in pieces, with a row of the history after each.
+
+        A piece is made of whole steps of the learner: where it is cut changes nothing but rounding.
+        """
+        begin, n = 0, part.n_examples
+        while begin < n:
+            grain = self.learner.grain
+            end = min(n, begin + -(-self.spacing // grain) * grain)
+            self.learner.absorb(part.rows(begin, end), chunk.row + begin)
+            self.rows, self._found, begin = chunk.row + end, None, end
+            if end < n:
+                self.record()
+
+    def training_hinge(self, stream: Stream) -> float:
+        """The mean hinge over all examples of a stream, by their weights; no value is counted."""
+        learner = self.learner
+        machine = Machine(learner.support, learner.coefficients, learner.offsets)
+        count = learner.support.n_evaluations
+        asked = learner.margin_cost, learner.task.rescaling
+        total, weights = 0.0, 0.0
+        for chunk in stream.chunks():
+            part = self.encode(chunk)
+            lost = hinges(machine.scores(part.X), part.Y, *asked)
+            total += float(np.dot(part.weights, lost))
+            weights += float(part.weights.sum())
+        learner.support.n_evaluations = count
+        return total / weights
 
     def measured(self) -> dict[str, float]:
         """Kernel values computed so far, and what the solver has to tell."""

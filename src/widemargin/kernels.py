@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from .compile import borrowing
 from .coordinate_sums import chi_square, manhattan, overlap
+from .parameters import POSITIVE, Numbers, whole
 from .rows import as_rows
 from .sparse_rows import SparseRows, sparse_products, sparse_rows
 
@@ -316,10 +317,8 @@ def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float
     made = NAMES[kernel]()
     has = made.__dataclass_fields__
     if "degree" in has:
-        if not isinstance(degree, int | np.integer) or degree < 1:
-            raise ValueError(f"degree must be a whole number above 0, got {degree!r}.")
-        if not isinstance(coef0, int | float | np.number) or not np.isfinite(coef0):
-            raise ValueError(f"coef0 must be a finite number, got {coef0!r}.")
+        whole(1).check("degree", degree)
+        Numbers().check("coef0", coef0)
         made = replace(made, degree=int(degree), coef0=float(coef0))
     if "gamma" in has:
         made = replace(made, gamma=gamma_value(gamma, X))
@@ -339,9 +338,7 @@ def gamma_value(gamma: Any, X) -> float:
         else:
             variance = float(np.var(X, dtype=np.float64))
         return 1.0 / (d * variance) if variance > 0 else 1.0
-    is_number = isinstance(gamma, int | float | np.integer | np.floating)
-    if not is_number or isinstance(gamma, bool) or not 0 < gamma < np.inf:
-        raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
+    POSITIVE.check("gamma", gamma)
     return float(gamma)
 
 

@@ -76,6 +76,19 @@ class AnyOf(Rule):
             rule.ended(progress)
 
 
+def each_rule(stop: Rule | None) -> tuple[Rule, ...]:
+    """The rules of a combination.
+
+    Examples
+    --------
+    >>> each_rule(Gap(0.1) | Passes(3)), each_rule(None)
+    ((Gap(tol=0.1), Passes(limit=3)), ())
+    """
+    if not isinstance(stop, AnyOf):
+        return () if stop is None else (stop,)
+    return tuple(rule for some in stop.rules for rule in each_rule(some))
+
+
 @dataclass
 class Gap(Rule):
     """The proven relative gap (primal - dual) / primal is at most `tol`."""
@@ -124,8 +137,8 @@ class HeldOut(Rule):
     """No rule to stop by: the history gets a column `held_out_loss`.
 
     It is the mean loss on held-out data of the weights after each epoch, and in the last row of
-    those returned. In streams and for kernel machines it is measured at the end of a pass, and in
-    between as long as that takes no more than a tenth of the time.
+    those returned. In streams and for kernel machines each row of the history has it, some 24 to 48
+    in a pass: with a kernel hold out few rows, or training waits for them.
 
     Parameters
     ----------
@@ -168,6 +181,19 @@ class TrainingHinge(Rule):
 
     It is the mean hinge over all training examples, by their weights, of the weights after each
     epoch; a pass of decoding that counts as none. For fits that have all data.
+
+    A kernel machine measures it at each row of its history, some 24 to 48 in a pass. Each takes as
+    many kernel values as predicting all rows, which are not counted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVMClassifier, TrainingHinge
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVMClassifier(kernel="rbf", stop=TrainingHinge(), random_state=0).fit(X, y)
+    >>> hinge = model.history_["train_hinge"]
+    >>> bool(hinge[-1] < hinge[0])
+    True
     """
 
     _hinge: Hinge | None = field(default=None, repr=False)

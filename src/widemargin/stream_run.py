@@ -35,10 +35,14 @@ from .streams.fingerprint import Fingerprint
 
 #: What the history of a stream has besides the usual columns.
 STREAM_COLUMNS = ("rows", "progressive_loss", "kept", "cache_bytes", "memory")
-#: Seconds between two rows of the history, at first; doubled whenever there are too many.
-PAUSE, MOST_RECORDS = 0.05, 2000
-#: Share of the time for held-out data within a pass.
-WATCHING = 0.1
+#: Examples between two rows of the history where the length of a pass is not known, at first.
+FIRST_SPACING = 32
+#: Rows of a pass of known length at least, if it is not very short; and when every second one goes.
+FEWEST, MOST = 24, 48
+#: Rows of all passes, most of them ends of passes, before every second one goes.
+MOST_RECORDS = 2000
+#: Seconds between two reports to whoever watches.
+PAUSE = 0.05
 
 
 @dataclass
@@ -59,6 +63,17 @@ class StreamProgress:
     memory: int
     n_rows: int | None  # examples in a pass, once known
     measured: dict[str, float] | None = None  # what only some learners tell
+
+
+def spacing(n_rows: int) -> int:
+    """Examples between two rows of the history in a pass over so many: a power of two, 8 or more.
+
+    Examples
+    --------
+    >>> [(n, spacing(n), n // spacing(n)) for n in (150, 1_200, 60_000)]
+    [(150, 8, 18), (1200, 32, 37), (60000, 2048, 29)]
+    """
+    return 1 << max(3, int(np.log2(max(1, n_rows // FEWEST))))
 
 
 def memory_in_use() -> int:
@@ -124,12 +139,13 @@ class StreamRun:
         self.seconds = 0.0  # of earlier calls
         self.certificate: Certificate | None = None
         self.on_progress: Callable[[StreamProgress], Any] | None = None
-        self.held_out: Callable[[StreamRun], float] | None = None  # the mean loss on other data
-        self._watched = 0.0  # seconds spent on it
+        self.watched: dict[str, Callable[[StreamRun], float]] = {}  # columns measured at each row
+        self._found: dict[str, float] | None = None  # what they are now, if that is known
         self.stopped = False
         self.is_open_ended = False  # passes go on until the gap is small
         self._began: float | None = None
-        self._recorded, self._pause = -np.inf, PAUSE
+        self.spacing = FIRST_SPACING  # examples between two rows of the history
+        self._told = -np.inf  # when whoever watches was told last
 
     @property
     def uncertified(self) -> str | None:
@@ -169,15 +185,34 @@ class StreamRun:
         primal, dual = self.learner.cached_primal, self.learner.dual
         return Certificate(primal, dual, max(0.0, relative_gap(primal, dual, 1.0)), "cache")
 
+    def expect(self, n_rows: int) -> None:
+        """So many examples make a pass."""
+        self.spacing = spacing(n_rows)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next `spacing` examples are complete, or nothing is in the books yet."""
+        last = int(self.history["rows"][-1]) if len(self.history) else -1
+        return last < 0 or self.rows // self.spacing > last // self.spacing
+
     def record(self, phase: str = "pass", force: bool = False) -> None:
-        """A row of the history, not too often; and whoever watches is told."""
-        now = self.elapsed
-        if not force and now - self._recorded < self._pause:
+        """A row of the history if one is due, by examples; now and then whoever watches is told."""
+        now, due = self.elapsed, force or self.is_due
+        tells = self.on_progress is not None and (force or now - self._told >= PAUSE)
+        if not (due or tells):
             return
-        self._recorded = now
+        progress = self.progress(phase, now)
+        if due:
+            self.enter(progress)
+        if tells and self.on_progress is not None:
+            self._told = now
+            self.on_progress(progress)
+
+    def progress(self, phase: str, now: float) -> StreamProgress:
+        """Where the fit stands."""
         known = self.certificate or self.cache_certificate() or self.unproven()
         seen = self.rows / self.n_rows if self.n_rows else float(self.rows > 0)
-        progress = StreamProgress(
+        return StreamProgress(
             phase,
             self.passes + (seen if self.rows else 0.0),
             self.rows,
@@ -193,30 +228,28 @@ class StreamRun:
             self.n_rows,
             self.measured(),
         )
+
+    def enter(self, progress: StreamProgress) -> None:
+        """A row of the history; of a pass with too many every second one goes."""
+        if self._found is None:
+            self._found = {name: measure(self) for name, measure in self.watched.items()}
+        for name in self._found:
+            self.history.add_column(name)
+        same = ("seconds", "passes", "rows", "primal", "dual", "gap", "progressive_loss", "kept")
         self.history.append(
-            seconds=now,
-            passes=progress.passes,
+            **{name: getattr(progress, name) for name in (*same, "cache_bytes", "memory")},
             oracle_calls=self.learner.n_visits + self.n_calls,
-            primal=known.primal,
-            dual=known.dual,
-            gap=known.gap,
-            exact=float(known.scope == "data"),
-            rows=self.rows,
-            progressive_loss=progress.progressive_loss,
-            kept=progress.kept,
-            cache_bytes=progress.cache_bytes,
-            memory=progress.memory,
+            exact=float(progress.scope == "data"),
             **(progress.measured or {}),
+            **self._found,
         )
-        if self.held_out is not None and (force or self._watched < WATCHING * now):
-            began = time.perf_counter()
-            self.history.note("held_out_loss", self.held_out(self))
-            self._watched += time.perf_counter() - began
+        rows = self.history["rows"]
+        begin = len(rows) - int(np.argmin(np.append(rows[::-1] > 0, False)))  # of this pass
+        if len(rows) - begin >= MOST:
+            self.history.thin(begin)
+            self.spacing = 2 * max(self.spacing, self.rows // MOST)
         if len(self.history) > MOST_RECORDS:
             self.history.thin()
-            self._pause *= 2
-        if self.on_progress is not None:
-            self.on_progress(progress)
 
     def unproven(self) -> Certificate:
         """What is known where no bound of the objective is: at most the dual."""
@@ -242,7 +275,11 @@ class StreamRun:
             self.begin(oracle)
         if self.passes == 0 or is_new:
             add_examples(self.fingerprint, oracle)
-        self.certificate = None
+        self.certificate = self._found = None
+        self.learn(oracle, chunk)
+
+    def learn(self, oracle, chunk: Chunk) -> None:
+        """Give the examples of a chunk to the learner."""
         self.learner.absorb(oracle, chunk.row)
         self.rows = chunk.row + chunk.size
 
@@ -257,9 +294,11 @@ class StreamRun:
         if self.learner is None:
             raise ValueError("The stream has no examples.")
         self.finish_pass()
+        self._found = None
         self.n_rows = self.rows
         self.passes += 1
         self.rows = 0
+        self.expect(self.n_rows)
         self.record(force=True)
 
     def finish_pass(self) -> None:

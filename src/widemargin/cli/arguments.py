@@ -183,6 +183,8 @@ def add_train(commands: Any) -> None:
     group.add_argument("--validation", metavar="FILE", action="append", help=held)
     curve = "measure --validation on the way too, for the history and the report"
     group.add_argument("--learning-curve", action="store_true", help=curve)
+    hinge = "measure the mean hinge over all training rows on the way, likewise; for data in memory"
+    group.add_argument("--training-hinge", action="store_true", help=hinge)
     page = "write an HTML report (default: MODEL.html)"
     group.add_argument("--report", nargs="?", const="", metavar="PATH", help=page)
     add_reading(parser)

@@ -60,6 +60,8 @@ def write_page(story: Story, path: str) -> None:
         add_stream(page, story)
     if "held_out_loss" in story.history:
         add_held_out(page, story)
+    if "train_hinge" in story.history:
+        add_training_hinge(page, story)
     evaluation = story.notes.get("evaluation")
     if evaluation:
         add_evaluation(page, evaluation)
@@ -193,7 +195,7 @@ KERNEL_COLUMNS = {
 def add_kernel(page: Report, story: Story) -> None:
     """Progressive error, support patterns and kernel values of a kernel machine."""
     history = story.history
-    seen = np.maximum.accumulate(np.where(history["rows"] > 0, history["rows"], 0.0))
+    seen = passes_of(history, story.examples) * (story.examples or 1)
     page.section("On the way")
     page.text(
         "Progressive loss: of predictions made before their example was learnt from, over about "
@@ -223,21 +225,34 @@ def add_kernel(page: Report, story: Story) -> None:
 
 def add_held_out(page: Report, story: Story) -> None:
     """The loss on held-out data on the way."""
-    history = story.history
-    loss = history["held_out_loss"]
-    known = np.isfinite(loss)
     page.section("Held-out data on the way")
     page.text(
         "Mean loss on held-out data of the weights so far. Where it rises again while the fit goes "
         "on, the model begins to fit the noise."
     )
-    limits = (0.0, np.nanmax(loss, initial=0.0))
+    add_measured(page, story, "held_out_loss", "held-out", "Held-out loss")
+
+
+def add_training_hinge(page: Report, story: Story) -> None:
+    """The mean hinge over the training data on the way."""
+    page.section("Training hinge on the way")
+    page.text(
+        "Mean hinge over all training examples of the weights so far, those that were not learnt "
+        "from yet included."
+    )
+    add_measured(page, story, "train_hinge", "training", "Mean hinge")
+
+
+def add_measured(page: Report, story: Story, column: str, line: str, axis: str) -> None:
+    """A column of the history against time and against passes."""
+    history = story.history
+    values = history[column]
+    known = np.isfinite(values)
+    limits = (0.0, np.nanmax(values, initial=0.0))
     by = {"seconds": history["seconds"], "passes": passes_of(history, story.examples)}
     page.charts(
         *(
-            chart(
-                [Series("held-out", x[known], loss[known], 2)], name, "Held-out loss", limits=limits
-            )
+            chart([Series(line, x[known], values[known], 2)], name, axis, limits=limits)
             for name, x in by.items()
         )
     )

@@ -12,12 +12,12 @@ import numpy as np
 
 from .. import __version__
 from ..checkpoint import remove_checkpoint
-from ..stopping import HeldOut
+from ..stopping import HeldOut, Rule, TrainingHinge
 from .errors import UsageError
 from .learning import fit, has_state
 from .live import Watcher, say
 from .options import check_paths, feature_names, is_kernel_machine, new_model, parse_classes
-from .planning import make_plan
+from .planning import Plan, make_plan
 from .reading import Watched, load_rows, model_options, naming, open_data
 from .scores import evaluated
 from .tagging import load_sequences, open_sequences, sequences_of
@@ -40,8 +40,8 @@ def train(args: Any) -> int:
     stream = open_training(args)
     held_out = [open_held_out(args, path) for path in args.validation or ()]
     plan = make_plan(args, stream)
-    if args.learning_curve:
-        model.stop = watched_rows(args)
+    if args.learning_curve or args.training_hinge:
+        model.stop = watched(args, plan)
     say(args, f"{plan.solver}: {plan.reason}")
     watcher = Watcher(stream, args.json, args.quiet)
     began = time.perf_counter()
@@ -53,7 +53,7 @@ def train(args: Any) -> int:
         raise
     finally:
         watcher.clear()
-    if args.learning_curve:
+    if args.learning_curve or args.training_hinge:
         model.stop = None
     names = names or getattr(stream.stream, "feature_names", None)
     if names is not None:
@@ -83,6 +83,20 @@ def open_training(args: Any) -> Watched:
 def open_held_out(args: Any, path: str) -> Watched:
     """Held-out data; opened early, so that a wrong path is told before any work."""
     return open_sequences(args, [path]) if args.task == "tag" else open_data(args, [path])
+
+
+def watched(args: Any, plan: Plan) -> Rule:
+    """What is to be measured on the way."""
+    if not args.training_hinge:
+        return watched_rows(args)
+    if args.task == "novelty" or (args.task == "regress" and plan.is_kernel):
+        raise UsageError("--training-hinge is for classes, and for linear models of other tasks.")
+    if plan.is_streaming:
+        raise UsageError(
+            f"--training-hinge needs all data in memory, and {plan.solver} reads it part by part "
+            f"({plan.reason})."
+        )
+    return watched_rows(args) | TrainingHinge() if args.learning_curve else TrainingHinge()
 
 
 def watched_rows(args: Any) -> HeldOut:

@@ -22,6 +22,7 @@ from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
+from ..stopping import HeldOut, TrainingHinge
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
@@ -188,9 +189,12 @@ class KernelModel(Streaming):
             value = getattr(self, name, unset)
             if not (value is unset or (isinstance(value, str | bool) and value == unset)):
                 raise ValueError(f"{name} is for linear models; a kernel machine has none.")
-        if self._stops():
-            raise ValueError("stop is for linear models; a kernel machine takes HeldOut alone.")
-        if self._watches() and self._is_precomputed:
+        if self._stops(HeldOut, TrainingHinge):
+            raise ValueError(
+                "stop is for linear models; a kernel machine takes HeldOut and TrainingHinge, "
+                "which stop nothing."
+            )
+        if self._is_precomputed and self._asked(HeldOut) is not None:
             raise ValueError("HeldOut needs inputs; a precomputed kernel has none.")
         rescaling = getattr(self, "rescaling", "margin")
         if rescaling not in ("margin", "slack"):
@@ -230,9 +234,19 @@ class KernelModel(Streaming):
             task.C, task.bias = float(self.C), self.fit_intercept is True
             return task
 
-        run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
-        run.held_out = self._held_out if self._watches() else None
-        return run
+        return KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
+
+    def _watch(self, run, stream: Stream | None) -> None:
+        super()._watch(run, stream)
+        if not isinstance(run, KernelRun) or self._asked(TrainingHinge) is None:
+            return
+        if not isinstance(stream, ArrayStream):
+            raise ValueError(
+                "TrainingHinge needs all rows in memory: use fit. Streams take HeldOut alone."
+            )
+        if not isinstance(self, ClassifierMixin):
+            raise ValueError(f"TrainingHinge is for classes, not for {type(self).__name__}.")
+        run.watched["train_hinge"] = lambda _: run.training_hinge(stream)
 
     def _held_out(self, run) -> float:
         if not isinstance(run, KernelRun):
@@ -241,9 +255,10 @@ class KernelModel(Streaming):
         support = run.learner.support
         count = support.n_evaluations
         machine = Machine(support, run.learner.coefficients, run.learner.offsets)
-        scores = machine.scores(self._other_rows(self.stop.X))
+        rule = self._asked(HeldOut)
+        scores = machine.scores(self._other_rows(rule.X))
         support.n_evaluations = count  # those of training are counted
-        return float(np.mean(self._score_losses(scores, self.stop.y)))
+        return float(np.mean(self._score_losses(scores, rule.y)))
 
     def _new_support(self, part: Part) -> Support:
         """An empty support for inputs like these."""

@@ -21,7 +21,7 @@ from ..geometry import Geometry, check_size
 from ..oracle import make_oracle
 from ..run import Certificate
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
-from ..stopping import HeldOut
+from ..stopping import HeldOut, each_rule
 from ..stream_passes import UNFINISHED, Driver, is_final
 from ..stream_run import StreamRun, certified, check_same, hinges_of, soft_interrupt
 from ..streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
@@ -135,6 +135,7 @@ class Streaming:
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
         self._begin_stream(stream, classes)
         run = self._run = self._new_run()
+        self._watch(run, stream)
         run.on_progress, run.is_open_ended = on_progress, passes is None
         if (passes is None or verify) and not run.checks_gap(None):
             raise ValueError(
@@ -241,6 +242,7 @@ class Streaming:
                     "out_of_core reads a stream to its end; partial_fit has none. Use "
                     "solver='streaming_dual' or 'auto'."
                 )
+            self._watch(run, None)
         else:
             self._check_unchanged()
         chunk = Chunk(X, y, row=max(run.rows, run.n_rows or 0), weight=sample_weight)
@@ -298,7 +300,7 @@ class Streaming:
 
     def _new_run(self) -> StreamRun:
         solver = self._streaming_solver()
-        if self._stops() or getattr(self, "warm_start", False):
+        if self._stops(HeldOut) or getattr(self, "warm_start", False):
             raise ValueError(
                 "stop=... (but for HeldOut) and warm_start=True are for solvers that have all "
                 "data; a stream is limited by passes and max_seconds."
@@ -306,23 +308,29 @@ class Streaming:
         self._columns, self._is_fixed, self._trained = 0, False, None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        tol = self.tol
-        run = StreamRun(solver, self._geometry, rng, self._oracle_of, tol)
-        run.held_out = self._held_out if self._watches() else None
-        return run
+        return StreamRun(solver, self._geometry, rng, self._oracle_of, self.tol)
 
-    def _watches(self) -> bool:
-        """Whether held-out data is to be measured on the way."""
-        return isinstance(getattr(self, "stop", None), HeldOut)
+    def _watch(self, run: StreamRun, stream: Stream | None) -> None:
+        """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
+        if isinstance(stream, ArrayStream):
+            run.expect(stream.n_rows)
+        if self._asked(HeldOut) is not None:
+            run.watched["held_out_loss"] = self._held_out
 
-    def _stops(self) -> bool:
+    def _asked(self, kind: type) -> Any:
+        """The rule of a kind among those of `stop`, or None."""
+        rules = each_rule(getattr(self, "stop", None))
+        return next((rule for rule in rules if isinstance(rule, kind)), None)
+
+    def _stops(self, *allowed: type) -> bool:
         """Whether a rule is given that a stream cannot follow."""
-        return getattr(self, "stop", None) is not None and not self._watches()
+        return not all(isinstance(r, allowed) for r in each_rule(getattr(self, "stop", None)))
 
     def _held_out(self, run: StreamRun) -> float:
         """The mean loss on held-out data now."""
         self.n_features_in_ = self._columns
-        return self._mean_loss(self._other_rows(self.stop.X), self.stop.y, run.learner.w)
+        rule = self._asked(HeldOut)
+        return self._mean_loss(self._other_rows(rule.X), rule.y, run.learner.w)
 
     def _other_rows(self, X):
         """Held-out inputs with the columns of the model."""

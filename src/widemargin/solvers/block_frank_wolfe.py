@@ -18,6 +18,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..geometry import curvature, move
+from ..parameters import check_numbers, whole
 from ..planes import FULL, DualState, compact, grow_state, seeded_state, settle, take_in
 from .protocol import Bound
 
@@ -56,6 +57,9 @@ class BlockFrankWolfe:
     pairwise: int = 2
     gap_sampling: bool = True
     patience: int = 10
+
+    def __post_init__(self):
+        check_numbers(self, pairwise=whole(0), patience=whole(0))
 
     def init(self, oracle, geometry, start=None) -> BlockState:
         """All mass on the truths."""

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from ..parameters import POSITIVE
+
 #: Share of the data that is a sample, and the size of a sample where the data has no known end.
 SHARE, STREAMED = 0.01, 100
 #: r of the tracks of "auto".
@@ -71,8 +73,8 @@ def check_steps(schedule: Any, radius: Any, scale: float) -> None:
         raise ValueError(f"schedule is {schedule!r}; known are {known}.")
     if radius is None:
         return
-    if not callable(radius) and not 0 < radius < np.inf:
-        raise ValueError(f"radius must be positive and finite, or a function, got {radius!r}.")
+    if not (callable(radius) or POSITIVE.has(radius)):
+        raise ValueError(f"radius must be None, {POSITIVE.words} or a function, got {radius!r}.")
     if schedule != "auto" or scale != 1.0:
         raise ValueError("radius is given instead of a damping: leave schedule and scale alone.")
 

@@ -31,6 +31,7 @@ import numpy as np
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ..oracle import CompiledOracle
+from ..parameters import NOT_NEGATIVE, check_numbers, whole
 from ..planes import (
     FULL,
     DualState,
@@ -88,11 +89,8 @@ class DualCoordinate:
     def __post_init__(self):
         if self.order not in ("random", "sequential"):
             raise ValueError(f"order is {self.order!r}; 'random' or 'sequential' is needed.")
-        if self.rounds < 1 or self.cached_sweeps < 0:
-            raise ValueError(
-                f"rounds is {self.rounds} and cached_sweeps {self.cached_sweeps}; at least 1 and 0 "
-                "are needed."
-            )
+        check_numbers(self, rounds=whole(1), cached_sweeps=whole(0), patience=whole(0))
+        check_numbers(self, worth=NOT_NEGATIVE)
 
     def init(self, oracle, geometry, start=None):
         """All mass on the truths."""

@@ -53,6 +53,7 @@ import numpy as np
 
 from ..budgets import check_buffer
 from ..expansion import Support
+from ..parameters import NOT_NEGATIVE, POSITIVE, UNBOUNDED, check_numbers, whole
 from .damping import PLAIN, Track, check_steps, dampings
 from .kernel_descent import KernelDescent
 from .kernel_learner import KernelTask, check_task
@@ -108,7 +109,9 @@ class FunctionalDescent:
         Gap of a local problem, in units of the mean hinge at f = 0; by default 1e-3 with a kernel
         and 0.03 on planes, where more rounds of decoding are seldom worth their time.
     inner : "dual_coordinate" or "one_slack"
-        How local problems on planes are solved (`local_steps.py`).
+        How local problems are solved, to the same gap. On planes see `local_steps.py`. With a
+        kernel dual coordinates (`functional_descent_loops.py`) are quicker; "one_slack" is
+        Algorithm 2 of the thesis (`local_cuts.py`), and all examples of a cut become patterns.
     buffer : int, optional
         The largest number of support patterns of a kernel machine between two steps; None keeps
         all.
@@ -165,27 +168,11 @@ class FunctionalDescent:
             if getattr(self, name) not in words:
                 among = ", ".join(map(repr, words))
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {among}.")
-        for name in ("epochs", "sample", "window"):
-            value = getattr(self, name)
-            if name != "epochs" and value is None:
-                continue
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
-        for name in ("scale", "rate", "tolerance"):
-            value = getattr(self, name)
-            if not (name == "tolerance" and value is None) and not 0 < value < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value!r}.")
-        if not self.ceiling > 0:
-            raise ValueError(f"ceiling must be above 0, got {self.ceiling!r}.")
-        if self.revisit is not None:
-            self._check_revisit(self.revisit)
-        if self.average is not None and not 0 <= self.average < np.inf:
-            raise ValueError(f"average must be None or a number >= 0, got {self.average!r}.")
-
-    def _check_revisit(self, share: float) -> None:
-        if not 0 <= share < np.inf:
-            raise ValueError(f"revisit must be None or a number >= 0, got {share!r}.")
-        if share and (self.residuals == "clamped" or self.radius is not None):
+        check_numbers(self, epochs=whole(1), sample=whole(1).or_none, window=whole(1).or_none)
+        check_numbers(self, scale=POSITIVE, rate=POSITIVE, tolerance=POSITIVE.or_none)
+        check_numbers(self, average=NOT_NEGATIVE.or_none, revisit=NOT_NEGATIVE.or_none)
+        check_numbers(self, ceiling=UNBOUNDED)
+        if self.revisit and (self.residuals == "clamped" or self.radius is not None):
             raise ValueError("revisit is for free residuals and for steps by a damping.")
 
     def dampings(

@@ -108,24 +108,34 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, sca
         b = -a
         b[everyone, label] += U
         b[everyone, label] -= b.sum(axis=1)  # to the last bit: outputs sum to 0
-    if gap > tolerance and steps >= most:
+    warn_unless_settled(gap, tolerance, steps, steps >= most, "inner steps")
+    return Local(b, float(np.vdot(b, v)), float(gap), int(steps))
+
+
+def warn_unless_settled(gap, tolerance: float, steps: int, used_up: bool, what: str) -> None:
+    """Tell of a local problem that has used up its steps."""
+    if used_up and gap > tolerance:
         warnings.warn(
-            f"A step of functional descent stopped after {steps:,} inner steps with a gap of "
+            f"A step of functional descent stopped after {steps:,} {what} with a gap of "
             f"{gap / tolerance:.1f} times its tolerance. Take a larger scale or tolerance, or "
             "kernel values of type float64.",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Local(b, float(np.vdot(b, v)), float(gap), int(steps))
+
+
+def duals_within(start, scale, U) -> np.ndarray:
+    """Dual variables of the coefficients of classes other than the truth, of sums at most U."""
+    a = np.maximum(-start, 0.0) / np.where(scale > 0.0, scale, np.inf)
+    held = a.sum(axis=1)
+    return a * np.minimum(1.0, U / np.where(held > 0.0, held, 1.0))[:, None]
 
 
 def solve_scaled(K, label, rho, scale, U, tolerance: float, most: int, start):
     """(coefficients, gap, steps) under slack rescaling."""
     everyone, a = np.arange(len(U)), np.zeros_like(rho)
     if start is not None:
-        a = np.maximum(-start, 0.0) / np.where(scale > 0.0, scale, np.inf)
-        held = a.sum(axis=1)
-        a *= np.minimum(1.0, U / np.where(held > 0.0, held, 1.0))[:, None]
+        a = duals_within(start, scale, U)
     a[everyone, label] = np.maximum(U - a.sum(axis=1), 0.0)
     b = coefficients_of(a, scale, label)
     v = np.ascontiguousarray(K @ b, np.float64)

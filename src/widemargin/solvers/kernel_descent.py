@@ -1,7 +1,8 @@
 """Functional descent of kernel machines: what goes on between two steps.
 
 The algorithm is in `functional_descent.py`, how long a step is in `damping.py`, which track goes on
-in `kernel_tracks.py`; the local problems are solved in `functional_descent_loops.py`.
+in `kernel_tracks.py`; the local problems are solved in `functional_descent_loops.py`, or by cuts in
+`local_cuts.py`.
 
 symbol      code        meaning
 f_t, mean   A, M        coefficients by slot, track and output
@@ -48,6 +49,7 @@ from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from .kernel_tracks import Tracks
 from .learner import Progressive, named, under
+from .local_cuts import cut_local
 from .working_set import WorkingSet
 
 #: Gap of a local problem, in units of the mean hinge at f = 0.
@@ -73,8 +75,10 @@ class KernelDescent(NoObjective):
     def __init__(self, solver, task: KernelTask, support: Support, rng: np.random.Generator):
         self.solver, self.task, self.margins = solver, task, Margins(task)
         self.progressive = Progressive()
+        self.solve_local = cut_local if solver.inner == "one_slack" else solve_local
         n = task.n_examples
         self.k, self.n = sample_size(solver.sample, n)
+        self.grain = self.k
         self.half = -(-self.n // (2 * self.k))  # steps of half a pass
         self.tracks = Tracks(solver)
         self.own = np.zeros(2)  # q, and the mean hinge at f = 0
@@ -225,7 +229,7 @@ class KernelDescent(NoObjective):
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
             given = sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
-            return solve_local(*given, scale=self._scales(sample.Y))
+            return self.solve_local(*given, scale=self._scales(sample.Y))
 
         if self.solver.radius is not None:
             radius = radius_at(self.solver.radius, self.n_steps, self.k, self.n)
@@ -258,7 +262,7 @@ class KernelDescent(NoObjective):
         tolerance = (self.solver.tolerance or LOOSE) * float(self.own[1]) / damping
         U = omega / (self.k * damping)
         binary, scale = self.margins.is_binary, self._scales(Y)
-        found = solve_local(K, binary, rho, Y, U, tolerance, held, scale)
+        found = self.solve_local(K, binary, rho, Y, U, tolerance, held, scale)
         change = found.coefficients - held
         A[old] += change[n:]
         single = change.astype(rows.dtype)

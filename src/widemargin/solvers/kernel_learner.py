@@ -44,6 +44,14 @@ class Part(NamedTuple):
     def n_features(self) -> int:
         return self.X.shape[1]
 
+    def rows(self, begin: int, end: int) -> Part:
+        """Some of the examples."""
+        if begin == 0 and end == self.n_examples:
+            return self
+        some = slice(begin, end)
+        marks = None if self.marks is None else self.marks[some]
+        return Part(self.X[some], self.Y[some], self.weights[some], marks)
+
 
 @dataclass
 class KernelTask:
@@ -111,6 +119,14 @@ class KernelLearner(Protocol):
     @property
     def margin_cost(self) -> np.ndarray | None:
         """Cost [true, predicted] that the margins of "classes" are asked for; else None."""
+
+    @property
+    def has_hinge(self) -> bool:
+        """Whether it minimises the hinge of two classes, or of several with `margin_cost`."""
+
+    @property
+    def grain(self) -> int:
+        """Consecutive examples that belong to one step; parts are cut between steps."""
 
     @property
     def n_kept(self) -> int:
@@ -290,9 +306,10 @@ class Margins:
 
 
 class NoBias:
-    """Mixin: a learner of classes without a bias."""
+    """Mixin: a learner of classes without a bias, by their hinge."""
 
     margins: Margins
+    has_hinge, grain = True, 1
 
     @property
     def offsets(self) -> np.ndarray:

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..expansion import Blocks, Support, resized
 from ..gram import Gram
+from ..parameters import NOT_NEGATIVE, POSITIVE, check_numbers, whole
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (
@@ -111,18 +112,8 @@ class LaRank:
         if self.schedule not in SCHEDULES:
             known = ", ".join(map(repr, SCHEDULES))
             raise ValueError(f"schedule is {self.schedule!r}; known are {known}.")
-        for name in ("epochs", "block"):
-            number = getattr(self, name)
-            if not isinstance(number, int | np.integer) or number < 1:
-                raise ValueError(f"{name} is {number!r}; a whole number above 0 is needed.")
-        for name in ("memory", "window"):
-            number = getattr(self, name)
-            if name == "memory" and number is None:
-                continue
-            if not isinstance(number, int | float | np.number) or not 0 < number < np.inf:
-                raise ValueError(f"{name} is {number!r}; a positive finite number is needed.")
-        if not isinstance(self.tau, int | float | np.number) or not 0 <= self.tau < np.inf:
-            raise ValueError(f"tau is {self.tau!r}; a finite number >= 0 is needed.")
+        check_numbers(self, epochs=whole(1), block=whole(1), tau=NOT_NEGATIVE)
+        check_numbers(self, memory=POSITIVE.or_none, window=POSITIVE)
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -144,6 +135,8 @@ class SOnline(LaRank):
 
 class LaRankLearner:
     """See `kernel_learner.py`."""
+
+    has_hinge, grain = True, 1
 
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support

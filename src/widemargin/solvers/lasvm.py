@@ -33,6 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..expansion import Block, Blocks, Support, resized
 from ..gram import Gram
+from ..parameters import POSITIVE, check_numbers, whole
 from . import lasvm_examples as examples
 from . import lasvm_loops as loops
 from . import lasvm_state as state
@@ -113,14 +114,7 @@ class LaSVM:
             if getattr(self, name) not in known:
                 words = ", ".join(map(repr, known))
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {words}.")
-        for name, least in (("epochs", 1), ("reprocess", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}.")
-        for name in ("tau", "memory"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+        check_numbers(self, epochs=whole(1), reprocess=whole(0), tau=POSITIVE, memory=POSITIVE)
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -131,6 +125,8 @@ class LaSVM:
 
 class LaSVMLearner:
     """Patterns, their dual variables and gradients; see `KernelLearner`."""
+
+    has_hinge, grain = True, 1
 
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
         if task.kind != "binary":

@@ -32,6 +32,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..compile import kernel
+from ..parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_numbers, whole
 from .protocol import Mistakes
 
 #: Visits between two times that all coordinates are brought up to date, at least.
@@ -80,14 +81,7 @@ class MetaDescent:
     order: str = "random"
 
     def __post_init__(self):
-        if not 0.0 < self.step < np.inf:
-            raise ValueError(f"step is {self.step!r}; a positive number is needed.")
-        if not 0.0 <= self.meta_step < np.inf:
-            raise ValueError(f"meta_step is {self.meta_step!r}; a number >= 0 is needed.")
-        if not 0.0 <= self.decay <= 1.0:
-            raise ValueError(f"decay is {self.decay!r}; a number in [0, 1] is needed.")
-        if self.passes < 1:
-            raise ValueError(f"passes is {self.passes}; at least 1 is needed.")
+        check_numbers(self, step=POSITIVE, meta_step=NOT_NEGATIVE, decay=SHARE, passes=whole(1))
         if self.order not in ("random", "sequential"):
             raise ValueError(f"order is {self.order!r}; 'random' or 'sequential' is needed.")
 

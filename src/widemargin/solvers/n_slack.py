@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..compile import kernel
+from ..parameters import NOT_NEGATIVE, check_numbers, whole
 from ..planes import DualState, collect, compact, evaluate, grow_state, seeded_state, settle
 from .protocol import Bound
 
@@ -36,8 +37,7 @@ class NSlack:
     patience: int = 20
 
     def __post_init__(self):
-        if self.max_inner < 1:
-            raise ValueError(f"max_inner is {self.max_inner}; at least 1 is needed.")
+        check_numbers(self, tol=NOT_NEGATIVE, max_inner=whole(1), patience=whole(0))
 
     def init(self, oracle, geometry, start=None) -> DualState:
         """All mass on the truths."""

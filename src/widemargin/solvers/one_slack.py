@@ -19,6 +19,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..expansion import Support
+from ..parameters import NOT_NEGATIVE, check_numbers, whole
 from .kernel_cuts import KernelCuts
 from .kernel_learner import KernelTask, check_task
 from .protocol import Bound
@@ -65,6 +66,9 @@ class OneSlack:
     takes_slack: ClassVar[bool] = True
     epochs: ClassVar[int] = 2
     uncertified: ClassVar[str | None] = None
+
+    def __post_init__(self):
+        check_numbers(self, patience=whole(0), tol=NOT_NEGATIVE)
 
     def init(self, oracle, geometry, start=None) -> Cuts:
         """The cut of the truths; the first sweep is made at `start.w` where it is given."""

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..parameters import check_numbers, whole
 from ..simd import aligned
 from ..streams.blocks import BLOCK_BYTES, emptied
 from .block_bounds import Bounds
@@ -84,9 +85,7 @@ class OutOfCore:
     folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self):
-        for name in ("inner_passes", "block_bytes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; at least 1 is needed.")
+        check_numbers(self, inner_passes=whole(1), block_bytes=whole(1))
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""

@@ -35,6 +35,7 @@ import numpy as np
 
 from ..budgets import check_buffer
 from ..expansion import BLOCK, Support
+from ..parameters import POSITIVE, Numbers, check_numbers, whole
 from . import pegasos_planes
 from .bounded_table import BoundedTable, make_table
 from .kernel_learner import (
@@ -109,16 +110,9 @@ class Pegasos:
     )
 
     def __post_init__(self):
-        for name in ("epochs", "sample"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
+        check_numbers(self, epochs=whole(1), sample=whole(1), regularisation=POSITIVE.or_none)
+        check_numbers(self, lag=Numbers(0.0, 1.0, "[)"))
         check_buffer(self.buffer, self.budget, self.megabytes)
-        given = self.regularisation
-        if given is not None and not 0 < given < np.inf:
-            raise ValueError(f"regularisation must be positive and finite, got {given!r}.")
-        if not 0 <= self.lag < 1:
-            raise ValueError(f"lag is {self.lag!r}; a number in [0, 1) is needed.")
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -180,6 +174,7 @@ class PegasosLearner(NoObjective):
         scale = 1.0 / (n * task.C) if given is None else float(given)
         numbers = np.array([0.0, 1.0, 0.0, 0.0])
         self.course = Course(scale, int(solver.sample), DECAY, numbers)
+        self.grain = int(solver.sample)
         self.block = solver.sample * max(1, BLOCK // solver.sample)
         shape = 0, task.n_outputs
         self.table = make_table(solver, support, False, G=np.zeros(shape), R=np.zeros(shape))

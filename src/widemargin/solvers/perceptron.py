@@ -32,6 +32,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..compile import kernel
+from ..parameters import check_numbers, whole
 from ..problem import GivesPlanes
 from .protocol import Mistakes
 
@@ -74,8 +75,7 @@ class Perceptron:
     order: str = "random"
 
     def __post_init__(self):
-        if self.passes < 1:
-            raise ValueError(f"passes is {self.passes}; at least 1 is needed.")
+        check_numbers(self, passes=whole(1))
         if self.order not in ("random", "sequential"):
             raise ValueError(f"order is {self.order!r}; 'random' or 'sequential' is needed.")
 

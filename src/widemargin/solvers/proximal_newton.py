@@ -42,6 +42,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..oracle import Restricted
+from ..parameters import Numbers, check_numbers, whole
 from . import box
 from .dual_coordinate import fused_loop
 from .newton_loops import (
@@ -123,16 +124,8 @@ class ProximalNewton:
     sample: bool = True
 
     def __post_init__(self):
-        if self.warm_passes < 0 or self.nap < 0 or not self.care >= 0.0:
-            raise ValueError(
-                f"warm_passes is {self.warm_passes}, nap {self.nap} and care {self.care}; none of "
-                "them may be negative."
-            )
-        if not (self.growth > 1.0 and 0.0 < self.accuracy < 1.0):
-            raise ValueError(
-                f"growth is {self.growth} and accuracy {self.accuracy}; more than 1, and a share "
-                "between 0 and 1, are needed."
-            )
+        check_numbers(self, warm_passes=whole(0), nap=whole(0), care=Numbers(0.0, np.inf, "[]"))
+        check_numbers(self, growth=Numbers(1.0), accuracy=Numbers(0.0, 1.0))
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """Passes of coordinate ascent, and rough solutions of samples of growing size."""

@@ -23,6 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..expansion import Support
+from ..parameters import NOT_NEGATIVE, check_numbers, whole
 from .damping import sample_size
 from .kernel_cuts import KernelCuts
 from .kernel_learner import KernelTask, check_task
@@ -71,12 +72,8 @@ class SampledCuts:
     )
 
     def __post_init__(self):
-        for name in ("sample", "epochs"):
-            value = getattr(self, name)
-            if name == "sample" and value is None:
-                continue
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
+        check_numbers(self, sample=whole(1).or_none, epochs=whole(1), patience=whole(0))
+        check_numbers(self, tol=NOT_NEGATIVE)
 
     def init(self, oracle, geometry, start=None) -> Sampled:
         """The cut of the truths; the first sample is looked at with `start.w`."""

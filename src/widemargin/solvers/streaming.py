@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..layouts import BoxRows
+from ..parameters import NOT_NEGATIVE, SHARE, UNBOUNDED, check_numbers, whole
 from .caches import ClassCache, PlaneCache, RowCache
 from .dual_coordinate import fused_loop
 from .learner import Progressive
@@ -60,6 +61,10 @@ class OnGap:
     growth: float = 0.5
     exact: bool = False
 
+    def __post_init__(self):
+        check_numbers(self, gap=NOT_NEGATIVE, slack=NOT_NEGATIVE, passes=whole(1))
+        check_numbers(self, growth=NOT_NEGATIVE)
+
     def advance(self, learner: StreamLearner, begin: int) -> int:
         cache = learner.cache
         fresh = max(0, int(self.growth * len(cache)) - learner.pending)
@@ -89,6 +94,9 @@ class Explore:
 
     block: int = 32
 
+    def __post_init__(self):
+        check_numbers(self, block=whole(1))
+
     def advance(self, learner: StreamLearner, begin: int) -> int:
         return self.take(learner, begin)
 
@@ -113,6 +121,10 @@ class Ratio(Explore):
 
     revisits: int = 10
 
+    def __post_init__(self):
+        super().__post_init__()
+        check_numbers(self, revisits=whole(0))
+
     def advance(self, learner: StreamLearner, begin: int) -> int:
         cache, end = learner.cache, self.take(learner, begin)
         if len(cache):
@@ -134,6 +146,9 @@ class Fill:
 
     examples: int = 5000
     gap: float = 1e-3
+
+    def __post_init__(self):
+        check_numbers(self, examples=whole(1), gap=NOT_NEGATIVE)
 
     def advance(self, learner: StreamLearner, begin: int) -> int:
         cache = learner.cache
@@ -175,8 +190,7 @@ class StreamingDual:
     window: float = 10_000.0
 
     def __post_init__(self):
-        if not self.memory > 0:
-            raise ValueError(f"memory is {self.memory} megabytes; more than 0 is needed.")
+        check_numbers(self, memory=UNBOUNDED, reserve=SHARE, window=UNBOUNDED)
         if not hasattr(self.schedule, "advance"):
             raise TypeError(
                 f"schedule is {self.schedule!r}; OnGap(), Explore(), Ratio() or Fill() is needed."

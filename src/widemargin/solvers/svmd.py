@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ..budgets import check_buffer
 from ..expansion import Support
+from ..parameters import NOT_NEGATIVE, POSITIVE, SHARE, Numbers, check_numbers, whole
 from .kernel_learner import KINDS, KernelTask
 from .svmd_learner import OnlineKernelMachine
 from .svmd_losses import find_loss
@@ -92,10 +91,7 @@ class SVMD:
 
     def __post_init__(self):
         check_common(self)
-        if self.meta_step is not None and not 0.0 <= self.meta_step < np.inf:
-            raise ValueError(f"meta_step is {self.meta_step!r}; a number >= 0 is needed.")
-        if self.decay is not None and not 0.0 <= self.decay <= 1.0:
-            raise ValueError(f"decay is {self.decay!r}; a number in [0, 1] is needed.")
+        check_numbers(self, meta_step=NOT_NEGATIVE.or_none, decay=SHARE.or_none)
         if self.hessian not in ("full", "diagonal"):
             raise ValueError(f"hessian is {self.hessian!r}; 'full' or 'diagonal' is needed.")
 
@@ -147,8 +143,7 @@ class NORMA:
 
     def __post_init__(self):
         check_common(self)
-        if not 0.0 < self.tau < np.inf:
-            raise ValueError(f"tau is {self.tau!r}; a positive number is needed.")
+        check_numbers(self, tau=POSITIVE)
 
     def kernel_learner(self, task: KernelTask, support: Support, rng) -> OnlineKernelMachine:
         """A machine that has seen nothing yet; `rng` is not used."""
@@ -159,19 +154,10 @@ class NORMA:
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
     check_buffer(solver.buffer, solver.budget, solver.megabytes)
-    positive = ["margin_step", "offset_step", "width"]
+    check_numbers(solver, epochs=whole(1), nu=Numbers(0.0, 1.0).or_none)
+    check_numbers(solver, margin_step=POSITIVE, offset_step=POSITIVE, width=POSITIVE)
     optional = ("step", "regularisation", "margin", "average")
-    positive += [name for name in optional if getattr(solver, name) is not None]
-    for name in positive:
-        value = getattr(solver, name)
-        if not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
-            raise ValueError(f"{name} is {value!r}; a positive number is needed.")
-    nu = solver.nu
-    if nu is not None and (not isinstance(nu, int | float | np.number) or not 0.0 < nu < 1.0):
-        raise ValueError(f"nu is {nu!r}; a number between 0 and 1 is needed.")
-    value = solver.epochs
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"epochs is {value!r}; a whole number above 0 is needed.")
+    check_numbers(solver, **dict.fromkeys(optional, POSITIVE.or_none))
 
 
 def horizon(solver: Any) -> float:

@@ -285,8 +285,22 @@ class OnlineKernelMachine:
         return float(self.machine.numbers[NORM]) if is_known else float("nan")
 
     @property
-    def margin_cost(self) -> None:
-        return None
+    def has_hinge(self) -> bool:
+        """Of a margin of 1, neither squared nor smooth."""
+        is_plain = self.loss.name in ("hinge", "multiclass", "graph")
+        return is_plain and self.solver.nu is None and first_margin(self.solver) == 1.0
+
+    @property
+    def grain(self) -> int:
+        """A block, as long as the first step is to be chosen by it."""
+        return BLOCK if self.rule.step == 0.0 else 1
+
+    @property
+    def margin_cost(self) -> np.ndarray | None:
+        if self.task.kind != "classes":
+            return None
+        K = self.task.n_outputs
+        return self.work.cost.copy() if self.loss.name == "graph" else 1.0 - np.eye(K)
 
     @property
     def n_kept(self) -> int:

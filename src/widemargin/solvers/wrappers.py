@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..oracle import Restricted
+from ..parameters import NOT_NEGATIVE, POSITIVE, Numbers, check_numbers, whole
 from ..planes import compact
 from ..recall import Recalled, Remembering
 from ..threads import Parallel
@@ -57,6 +58,8 @@ class Cached:
     patience: int = 50
 
     def __post_init__(self):
+        check_numbers(self, preventive=whole(0), max_sweeps=whole(0), patience=whole(0))
+        check_numbers(self, worth=NOT_NEGATIVE)
         if isinstance(self.solver, Incremental):
             raise ValueError("Cached goes inside: Incremental(Cached(solver)).")
 
@@ -115,8 +118,7 @@ class Incremental:
     epochs: int = 3
 
     def __post_init__(self):
-        if not (self.start > 0 and self.growth > 1 and self.epochs >= 1):
-            raise ValueError("Incremental needs start > 0, growth > 1 and epochs >= 1.")
+        check_numbers(self, start=POSITIVE, growth=Numbers(1.0), epochs=whole(1))
 
     def init(self, oracle, geometry, start=None) -> WrappedState:
         """The wrapped solver's state; the subset is chosen at the first epoch."""
@@ -197,10 +199,7 @@ class Threaded:
     batch: int = 64
 
     def __post_init__(self):
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers is {self.workers}; at least 1, or None, is needed.")
-        if self.batch < 1:
-            raise ValueError(f"batch is {self.batch}; at least 1 is needed.")
+        check_numbers(self, workers=whole(1).or_none, batch=whole(1))
 
     def around(self, oracle) -> Any:
         """The oracle with threads, for the whole run."""
