@@ -514,7 +514,7 @@ def test_protocols_and_parameters():
         ({"schedule": "fast"}, "schedule is 'fast'"),
         ({"epochs": 0}, "epochs must be .* got 0"),
         ({"block": 1.5}, "block must be .* got 1.5"),
-        ({"memory": 0}, "memory must be a positive"),
+        ({"memory": 0}, "memory must be None or a positive"),
         ({"tau": -1.0}, "tau must be .* got -1.0"),
     ):
         with pytest.raises(ValueError, match=message):
