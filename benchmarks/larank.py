@@ -191,10 +191,10 @@ def memory(names: list[str], records: Records) -> str:
 
 def growth(runs: Runs, step: int = 5) -> str:
     """Milliseconds per example along the rows."""
-    marks = [(0, 0.0, 0, 0), *runs.growth()]
+    marks = runs.growth()  # the first one has the rows put in order as well
     rows = []
-    for at in range(step, len(marks), step):
-        (n0, t0, _, e0), (n1, t1, kept, e1) = marks[at - step], marks[at]
+    for at in range(step - 1, len(marks), step):
+        (n0, t0, _, e0), (n1, t1, kept, e1) = marks[max(0, at - step)], marks[at]
         more = n1 - n0
         rows.append(
             [f"{n1:,}", f"{1e3 * (t1 - t0) / more:.3f}", f"{kept:,}", f"{(e1 - e0) / more:,.0f}"]
@@ -210,7 +210,7 @@ def picture(runs: Runs, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    marks = np.array([(0, 0.0, 0, 0), *runs.growth()])
+    marks = np.array(runs.growth())
     rows, each = marks[1:, 0], np.diff(marks[:, 1]) / np.diff(marks[:, 0]) * 1e3
     figure, left = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
     left.plot(rows, each, color="C0")
@@ -256,8 +256,7 @@ SHOWN = """
 ![Processor seconds per 1,000 rows and support patterns along MNIST]({link})
 
 Processor seconds per 1,000 rows along MNIST (left axis) beside the number of support patterns
-(right axis): the cost of an example follows the patterns, not the rows seen. The first point
-includes putting the rows in order.
+(right axis): the cost of an example follows the patterns, not the rows seen.
 """
 
 
@@ -283,12 +282,11 @@ def main() -> int:
     if unknown := set(names) - set(PIXELS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known are usps, mnist")
     records = Records(args.records)
-    link = ""
+    place = args.write.parent if args.write else "."
+    text = report(names, records, os.path.relpath(args.picture, place) if args.picture else "")
+    print(text)
     if args.picture:
         picture(Runs("mnist", records), args.picture)
-        link = os.path.relpath(args.picture, args.write.parent if args.write else ".")
-    text = report(names, records, link)
-    print(text)
     if args.write:
         args.write.parent.mkdir(parents=True, exist_ok=True)
         with replacing(args.write) as file:
