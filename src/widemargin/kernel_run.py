@@ -79,11 +79,13 @@ class KernelRun(StreamRun):
         """
         begin, n = 0, part.n_examples
         if isinstance(self.learner, Chooses) and self.learner.chooses:
-            self.spacing = min(self.spacing, spacing(self.learner.n_to_choose(n)))
+            if chunk.row == 0:
+                self.spacing = min(self.spacing, spacing(self.learner.n_to_choose(n)))
             for done in self.learner.absorb_by(part, chunk.row):
                 self.rows, self._found = chunk.row + done, None
                 self.record()
-                self.look_up()
+                if self.look_up is not None:
+                    self.look_up()
             begin, self.rows = n, chunk.row + n
         while begin < n:
             grain = self.learner.grain

@@ -152,17 +152,6 @@ class LaSVMLearner:
 
     has_hinge, grain = True, 1
 
-    @property
-    def chooses(self) -> bool:
-        """Whether it looks for the next example itself (`Chooses`)."""
-        return self.solver.selection != "random"
-
-    def n_to_choose(self, n: int) -> int:
-        """How many of n examples are to be processed."""
-        most = self.solver.most_examples
-        done = int(self.machine.counts[state.PROCESSED])
-        return n if most is None else min(n, max(0, most - done))
-
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
         if task.kind != "binary":
             raise ValueError(
@@ -249,6 +238,17 @@ class LaSVMLearner:
         }
 
     # -------------------------------------------------------------- learning
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it looks for the next example itself (`Chooses`)."""
+        return self.solver.selection != "random"
+
+    def n_to_choose(self, n: int) -> int:
+        """How many of n examples are to be processed."""
+        most = self.solver.most_examples
+        done = int(self.machine.counts[state.PROCESSED])
+        return n if most is None else min(n, max(0, most - done))
 
     def absorb(self, part: Part, row: int) -> None:
         """Test, then train on examples row, row + 1, ..."""
