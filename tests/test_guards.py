@@ -99,7 +99,8 @@ def test_parameters_that_would_never_end_are_refused():
         lambda: ProximalNewton(nap=-1),
         lambda: Cached(Incremental()),
     ):
-        with pytest.raises(ValueError, match=r"Incremental|rounds|max_inner|growth|accuracy|nap"):
+        words = r"Incremental|start|epochs|rounds|max_inner|growth|accuracy|nap"
+        with pytest.raises(ValueError, match=words):
             broken()
 
 

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import SVC
 
+from widemargin import SVMClassifier
 from widemargin.expansion import Support
 from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
 from widemargin.solvers import lasvm as module
@@ -404,20 +405,117 @@ def test_float32_is_near_float64():
     assert duals[0] == pytest.approx(duals[1], rel=1e-5)
 
 
+@pytest.mark.parametrize("among", [None, 100])
 @pytest.mark.parametrize("selection", ["gradient", "active"])
-def test_selection_reaches_the_same_optimum(selection):
+def test_selection_reaches_the_same_optimum(selection, among):
     X, y = examples(400, seed=12)
     part = Part(X, y, np.full(len(y), 2.0))
     given = converged(make(LaSVM(tau=1e-7), RBF(0.5), X), part)
-    chosen = converged(make(LaSVM(tau=1e-7, selection=selection), RBF(0.5), X), part)
+    solver = LaSVM(tau=1e-7, selection=selection, among=among)
+    chosen = converged(make(solver, RBF(0.5), X), part)
     assert chosen.dual == pytest.approx(given.dual, rel=1e-8)
     assert chosen.progressive.numbers[0] % len(y) == 0
+
+
+class Order:
+    """The rows of a learner in the order in which it processes them."""
+
+    def __init__(self, learner):
+        self.rows, self.process = [], learner.absorb_block
+        learner.absorb_block = self
+
+    def __call__(self, patterns, coming):
+        self.rows += coming.rows.tolist()
+        self.process(patterns, coming)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("selection", ["gradient", "active"])
+def test_the_best_of_the_draws_is_processed(selection, bias):
+    """As few rows as a draw takes: the next one is that of all unseen, at the function so far."""
+    X, y = examples(45, seed=23)
+    learner = make(LaSVM(selection=selection), RBF(0.5), X, bias=bias)
+    order, part = Order(learner), Part(X, y, np.ones(45))
+    K = RBF(0.5).block(*[learner.support.patterns_of(X)] * 2).astype(np.float64)
+    f = np.zeros(45)
+    for done in learner.absorb_by(part, 100):
+        value = np.abs(f) if selection == "active" else y * f
+        unseen = np.setdiff1d(np.arange(45), np.array(order.rows[:-1], int) - 100)
+        assert value[order.rows[-1] - 100] <= value[unseen].min() + 1e-6
+        machine, alpha = learner.machine, np.zeros(45)
+        at = machine.example[: learner.n_slots]
+        alpha[at[at >= 0] - 100] = machine.alpha[: learner.n_slots][at >= 0]
+        f = K @ alpha + learner.offsets[0]
+        assert done == len(order.rows)
+    assert sorted(order.rows) == list(range(100, 145))
+
+
+def test_draws_are_fifty_of_the_unseen():
+    X, y = examples(200, seed=24)
+    learner = make(LaSVM(selection="active"), RBF(0.5), X)
+    order, drawn = Order(learner), []
+    rows = learner.support.rows
+    learner.support.rows = lambda patterns: drawn.append(len(patterns)) or rows(patterns)
+    learner.absorb(Part(X, y, np.ones(200)), 0)
+    assert sorted(order.rows) == list(range(200)) and order.rows[:150] != list(range(150))
+    pools = [size for size in drawn if size > 1]
+    assert pools == [min(50, 200 - done) for done in range(1, 199)]
+
+
+def test_few_examples_are_enough():
+    """A tenth of the rows, chosen, does as well as twice as many that come at random."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((1500, 2))
+    y = np.where(np.hypot(*X.T) > 1.1, 1.0, -1.0)
+    part, late = Part(X[:1000], y[:1000], np.full(1000, 10.0)), X[1000:]
+    errors = {}
+    for name, most in (("active", 100), ("gradient", 100), ("random", 200)):
+        given = {} if name == "random" else {"most_examples": most}
+        learner = make(LaSVM(selection=name, **given), RBF(1.0), X)
+        some = Part(X[:most], y[:most], part.weights[:most]) if name == "random" else part
+        learner.absorb(some, 0)
+        learner.absorb(some, 0)  # of the same pass: there is nothing left to choose
+        assert learner.progressive.numbers[0] == most * (2 if name == "random" else 1)
+        learner.end_pass()
+        f = learner.support.rows(learner.support.patterns_of(late)) @ learner.coefficients
+        errors[name] = np.mean((f[:, 0] + learner.offsets[0]) * y[1000:] <= 0)
+    assert errors["active"] <= errors["random"] and errors["active"] < 0.03
+    learner.absorb(part, 0)
+
+
+def test_active_learning_stops_outside_of_the_margin():
+    rng = np.random.default_rng(4)
+    y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
+    X = rng.standard_normal((2000, 2)) + 2.5 * y[:, None]
+    learner = make(LaSVM(selection="active", stop_outside=True), RBF(0.3), X)
+    learner.absorb(Part(X, y, np.full(2000, 10.0)), 0)
+    n_seen = int(learner.progressive.numbers[0])
+    assert 10 < n_seen < 500
+    f = (learner.support.rows(learner.support.patterns_of(X)) @ learner.coefficients)[:, 0]
+    f += learner.offsets[0]
+    assert np.mean(f * y <= 0) < 0.01
+    assert np.count_nonzero(np.abs(f) < 1.0) < 200  # few of those left out could matter
+
+
+def test_selection_in_an_estimator():
+    """All rows are one part; the history has rows on the way, and time limits hold within it."""
+    X, y = examples(600, seed=25)
+    given = {"kernel": "rbf", "gamma": 0.5, "random_state": 0}
+    solver = LaSVM(selection="active", most_examples=150, epochs=1)
+    one, two = (SVMClassifier(solver=solver, **given).fit(X, y) for _ in range(2))
+    assert one.history_["rows"][-3:].tolist() == [144, 600, 0] and len(one.history_) > 15
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    np.testing.assert_array_equal(one.history_["rows"], two.history_["rows"])
+    assert one.score(X, y) > 0.8
+    late = SVMClassifier(solver=LaSVM(selection="active"), max_seconds=1e-9, **given).fit(X, y)
+    assert late.stopped_by_ == "seconds" and late.history_["rows"][-1] < 600
 
 
 def test_gradient_selection_takes_the_worst_of_the_pool():
     """With a pool that holds all unseen examples the order is known."""
     X, y = examples(40, seed=13)
-    learner = make(LaSVM(partner="first_order", selection="gradient", reprocess=0), RBF(0.5), X)
+    solver = LaSVM(partner="first_order", selection="gradient", reprocess=0, among=256)
+    learner = make(solver, RBF(0.5), X)
     part = Part(X, y, np.ones(len(y)))
     order, original = None, module.examples.absorb
 
@@ -508,11 +606,12 @@ def test_progressive_loss_is_of_predictions_made_before():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("selection", ["random", "active"])
+@pytest.mark.parametrize("selection", ["random", "active", "among"])
 def test_restored_bit_for_bit(sparse, selection):
     X, y = examples(260, seed=17)
     X = sp.csr_matrix(X) if sparse else X
-    solver = LaSVM(memory=0.05, selection=selection)
+    chosen = {"selection": "active", "among": 64} if selection == "among" else {}
+    solver = LaSVM(**{"memory": 0.05, "selection": selection, **chosen})
     weights = np.full(len(y), 2.0)
     one = make(solver, RBF(0.5), X, dtype=np.float32)
     one.absorb(Part(X[:130], y[:130], weights[:130]), 0)
@@ -574,6 +673,9 @@ def test_refusals():
         {"epochs": 0},
         {"reprocess": -1},
         {"memory": float("nan")},
+        {"most_examples": 5},
+        {"most_examples": 5, "selection": "active", "among": 9},
+        {"stop_outside": True, "selection": "gradient"},
     ):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             LaSVM(**wrong)

@@ -17,8 +17,8 @@ import numpy as np
 
 from .expansion import Machine, Support
 from .run import Certificate
-from .solvers.kernel_learner import KernelSolver, KernelTask, Part, hinges
-from .stream_run import StreamRun, add_part, certificate_of, check_same
+from .solvers.kernel_learner import Chooses, KernelSolver, KernelTask, Part, hinges
+from .stream_run import StreamRun, add_part, certificate_of, check_same, spacing
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
@@ -78,6 +78,15 @@ class KernelRun(StreamRun):
         A piece is made of whole steps of the learner: where it is cut changes nothing but rounding.
         """
         begin, n = 0, part.n_examples
+        if isinstance(self.learner, Chooses) and self.learner.chooses:
+            if chunk.row == 0:
+                self.spacing = min(self.spacing, spacing(self.learner.n_to_choose(n)))
+            for done in self.learner.absorb_by(part, chunk.row):
+                self.rows, self._found = chunk.row + done, None
+                self.record()
+                if self.look_up is not None:
+                    self.look_up()
+            begin, self.rows = n, chunk.row + n
         while begin < n:
             grain = self.learner.grain
             end = min(n, begin + -(-self.spacing // grain) * grain)

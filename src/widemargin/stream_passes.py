@@ -56,6 +56,7 @@ class Driver:
     def read(self, position: Any) -> None:
         """One pass over the stream, or the rest of one."""
         first = self.run.learner is None
+        self.run.look_up = self.within
         for chunk in self.stream.chunks(position):
             self.run.absorb(chunk)
             self.run.record()
@@ -70,6 +71,12 @@ class Driver:
         if interrupted:
             raise Stopped("interrupt")
         if late:
+            raise Stopped("seconds")
+
+    def within(self) -> None:
+        """A moment within a chunk that takes long: stop if asked to, without saving."""
+        self.look_up()
+        if self.run.elapsed > self.max_seconds:
             raise Stopped("seconds")
 
     def look_up(self) -> None:

@@ -141,6 +141,7 @@ class StreamRun:
         self.on_progress: Callable[[StreamProgress], Any] | None = None
         self.watched: dict[str, Callable[[StreamRun], float]] = {}  # columns measured at each row
         self._found: dict[str, float] | None = None  # what they are now, if that is known
+        self.look_up: Callable[[], None] | None = None  # may raise, within a chunk
         self.stopped = False
         self.is_open_ended = False  # passes go on until the gap is small
         self._began: float | None = None

@@ -21,7 +21,7 @@ from ..kernels import DENSE_COLUMNS, Precomputed, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
-from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
+from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
 from ..stopping import HeldOut, TrainingHinge
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
@@ -51,10 +51,15 @@ def chunk_rows(X) -> int:
 
 
 class Shuffled(ArrayStream):
-    """Rows in memory in a given order; nothing is copied but the rows of a chunk."""
+    """Rows in memory in a given order; nothing is copied but the rows of a chunk.
 
-    def __init__(self, X, y, weight, order: np.ndarray, name: str = "X"):
-        super().__init__(X, y, weight=weight, name=name, chunk_rows=chunk_rows(X))
+    They are one chunk where the solver chooses its examples among all.
+    """
+
+    def __init__(self, X, y, weight, order: np.ndarray, name: str = "X", solver: Any = None):
+        is_one = isinstance(solver, ChoosesFromAll) and solver.chooses_from_all
+        size = max(1, len(order)) if is_one else chunk_rows(X)
+        super().__init__(X, y, weight=weight, name=name, chunk_rows=size)
         self.order = order
 
     def chunks(self, position: Any = None):
@@ -164,7 +169,7 @@ class KernelModel(Streaming):
         most = solver.epochs if self.max_passes is None else min(solver.epochs, self.max_passes)
         self._n_rows_known = n = X.shape[0]
         try:
-            self.fit_stream(Shuffled(X, y, weights, order), passes=max(1, int(most)))
+            self.fit_stream(Shuffled(X, y, weights, order, solver=solver), passes=max(1, int(most)))
         finally:
             self._n_rows_known = self._given = None
         machine, self._run = self._current_machine(), None  # rows between patterns go first

@@ -164,7 +164,7 @@ class Streaming:
                 run.learner.close()
             raise
         finally:
-            run.on_progress = None
+            run.on_progress = run.look_up = None
         if reason not in UNFINISHED:
             warn_of_gap(run, self, verify)
         return self

@@ -99,7 +99,7 @@ def methods() -> dict[str, tuple[Make, bool]]:
         "Pegasos1": (lambda k: Pegasos(sample=k, average=False), True),
         "Pegasos2": (lambda k: Pegasos(sample=k), True),
         "Pegasos2, k = 1": (lambda k: Pegasos(), True),
-        "LaSVM": (lambda k: LaSVM(selection="gradient"), True),
+        "LaSVM": (lambda k: LaSVM(selection="gradient", among=256), True),
         "SampledCuts": (lambda k: SampledCuts(sample=k), True),
     }
 

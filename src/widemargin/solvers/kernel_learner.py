@@ -12,6 +12,7 @@ given as named arrays (`arrays`), from which `restore` makes the same learner ag
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -171,6 +172,28 @@ class KernelSolver(Protocol):
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> Any: ...
+
+
+@runtime_checkable
+class Chooses(Protocol):
+    """A learner that may look for the next example itself, among those of a part.
+
+    While `chooses` is True parts are not cut, and `absorb_by` is asked for in place of `absorb`: it
+    pauses now and then and says how many examples it has processed of the `n_to_choose`.
+    """
+
+    chooses: bool
+
+    def n_to_choose(self, n: int) -> int: ...
+
+    def absorb_by(self, part: Part, row: int) -> Iterator[int]: ...
+
+
+@runtime_checkable
+class ChoosesFromAll(Protocol):
+    """A kernel solver that may want all rows in memory as one part."""
+
+    chooses_from_all: bool
 
 
 @runtime_checkable

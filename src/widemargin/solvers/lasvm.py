@@ -25,6 +25,7 @@ and `lasvm_examples.py`.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,13 +39,12 @@ from . import lasvm_examples as examples
 from . import lasvm_loops as loops
 from . import lasvm_state as state
 from .kernel_learner import KernelTask, Part
+from .lasvm_search import absorb_chosen
 from .lasvm_state import Coming, Machine, Rule
 from .learner import Progressive, under
 
 #: Examples whose kernel values are computed together.
 BLOCK = 128
-#: The same where the next example is chosen among some of them.
-CHOICE = 256
 #: Examples that are turned into patterns together.
 CHUNK = 1024
 #: Numbers that a machine, a block and the rows between patterns have for each slot.
@@ -75,8 +75,17 @@ class LaSVM:
     partner : "first_order" or "second_order"
         The second of a pair: the extreme gradient (as published), or the largest gain.
     selection : "random", "gradient" or "active"
-        The next example: in the order given; or, of 50 random unseen ones of the part at hand, the
-        most misclassified one or the one nearest to the decision boundary.
+        The next example: in the order given; or, of 50 random unseen ones, the most misclassified
+        one or the one nearest to the decision boundary (`lasvm_search.py`). `fit` draws from all
+        rows, which it copies once; of a stream they are those of the chunk at hand.
+    among : int, optional
+        Draw from so many rows at a time, all of which are processed before the next ones: their
+        kernel values are computed once, not once for each draw. None draws from all, as published.
+    most_examples : int, optional
+        Examples that a pass processes at most, where they are chosen among all; None for all.
+    stop_outside : bool
+        With active selection among all: a pass, or a chunk of a stream, ends when the one chosen is
+        outside of the margin.
     tau : float
         Violations up to tau are left alone.
     reprocess : int
@@ -105,6 +114,9 @@ class LaSVM:
     tau: float = 1e-3
     reprocess: int = 1
     memory: float = 200.0
+    among: int | None = None
+    most_examples: int | None = None
+    stop_outside: bool = False
 
     kinds: ClassVar[tuple[str, ...]] = ("binary",)
     uncertified: ClassVar[str | None] = None
@@ -115,6 +127,18 @@ class LaSVM:
                 words = ", ".join(map(repr, known))
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {words}.")
         check_numbers(self, epochs=whole(1), reprocess=whole(0), tau=POSITIVE, memory=POSITIVE)
+        check_numbers(self, among=whole(1).or_none, most_examples=whole(1).or_none)
+        if self.most_examples is not None and not self.chooses_from_all:
+            raise ValueError(
+                "most_examples is for selection='gradient' or 'active' among all rows, among=None."
+            )
+        if self.stop_outside and not (self.chooses_from_all and self.selection == "active"):
+            raise ValueError("stop_outside is for selection='active' among all rows, among=None.")
+
+    @property
+    def chooses_from_all(self) -> bool:
+        """Whether the next example is drawn from all rows that there are."""
+        return self.selection != "random" and self.among is None
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -135,7 +159,9 @@ class LaSVMLearner:
                 "several classes."
             )
         self.solver, self.task, self.support = solver, task, support
-        block = CHOICE if solver.selection != "random" else BLOCK
+        is_given = solver.selection == "random" or solver.chooses_from_all
+        self.block = BLOCK if is_given else int(solver.among or BLOCK)
+        block = self.block
         beside = block * support.dtype.itemsize + 8 * SLOT_NUMBERS
         self.gram = Gram(support, solver.memory, beside)
         self.progressive = Progressive()
@@ -144,7 +170,7 @@ class LaSVMLearner:
             float(solver.tau),
             bool(task.bias),
             solver.partner == "second_order",
-            SELECTIONS[solver.selection],
+            state.GIVEN if is_given else SELECTIONS[solver.selection],
             int(solver.reprocess),
         )
         self.machine = empty_machine(rng)
@@ -213,34 +239,59 @@ class LaSVMLearner:
 
     # -------------------------------------------------------------- learning
 
+    @property
+    def chooses(self) -> bool:
+        """Whether it looks for the next example itself (`Chooses`)."""
+        return self.solver.selection != "random"
+
+    def n_to_choose(self, n: int) -> int:
+        """How many of n examples are to be processed."""
+        most = self.solver.most_examples
+        done = int(self.machine.counts[state.PROCESSED])
+        return n if most is None else min(n, max(0, most - done))
+
     def absorb(self, part: Part, row: int) -> None:
         """Test, then train on examples row, row + 1, ..."""
+        for _ in self.absorb_by(part, row):
+            pass
+
+    def absorb_by(self, part: Part, row: int) -> Iterator[int]:
+        """The same, with a pause after each block or chosen example: how many are done."""
+        refuse_zero_margins(np.asarray(part.Y), row)
+        chosen = self.solver.chooses_from_all
+        yield from (absorb_chosen if chosen else LaSVMLearner._absorb_blocks)(self, part, row)
+
+    def _absorb_blocks(self, part: Part, row: int) -> Iterator[int]:
         margins = np.ascontiguousarray(part.Y, np.float64)
-        refuse_zero_margins(margins, row)
         costs = np.ascontiguousarray(part.weights, np.float64)
         order = np.arange(part.n_examples)
         chosen = self.rule.selection != state.GIVEN
         if chosen:
             examples.shuffle(order, self.machine.word)
         places = np.argsort(order)
-        block = CHOICE if chosen else BLOCK
         for begin in range(0, order.size, CHUNK):
             some = order[begin : begin + CHUNK]
             X = part.X[some] if chosen else part.X[begin : begin + CHUNK]
             patterns = self.support.patterns_of(X)
-            self.gram.expect(WANTED * self._n_inside() + BLOCK)
-            for start in range(0, some.size, block):
-                here = some[start : start + block]
+            self.expect_rows()
+            for start in range(0, some.size, self.block):
+                here = some[start : start + self.block]
                 known = np.empty(here.size, np.int64)
                 examples.locate(self.machine, places, row, begin + start, known)
-                coming = self._make_coming(margins[here], costs[here], row + here, known)
-                self._absorb_block(patterns[start : start + block], coming)
+                coming = self.make_coming(margins[here], costs[here], row + here, known)
+                self.absorb_block(patterns[start : start + self.block], coming)
+                yield begin + start + here.size
+
+    def expect_rows(self) -> None:
+        """How many rows are worth their memory now."""
+        self.gram.expect(WANTED * self._n_inside() + BLOCK)
 
     def _n_inside(self) -> int:
         """Patterns strictly inside their box: steps are mostly made by them."""
         return int(np.count_nonzero((self.machine.up == 0) & (self.machine.down == 0)))
 
-    def _make_coming(self, margins, costs, rows, known) -> Coming:
+    def make_coming(self, margins, costs, rows, known) -> Coming:
+        """The examples of a block, in their order."""
         n = margins.size
         self._make_room(self.n_slots + n)
         return Coming(
@@ -256,7 +307,8 @@ class LaSVMLearner:
             np.zeros(self.gram.kept.slot_of.size, np.int64),
         )
 
-    def _absorb_block(self, patterns, coming: Coming) -> None:
+    def absorb_block(self, patterns, coming: Coming) -> None:
+        """Test, then train on the examples of a block."""
         n = len(patterns)
         which = slice(None) if coming.computed.all() else np.flatnonzero(coming.computed)
         block = self.blocks.make(patterns, self.gram.capacity, which)
@@ -292,12 +344,13 @@ class LaSVMLearner:
 
     def end_pass(self, tau: float | None = None) -> None:
         """Finish, where asked for."""
+        self.machine.counts[state.PROCESSED] = 0
         if tau is not None:
             self.rule = self.rule._replace(tau=min(tau, self.rule.tau))
         if not (self.solver.finish or tau is not None) or not self.n_slots:
             return
         machine, cursor = self.machine, np.zeros(5, np.int64)
-        coming = self._make_coming(np.zeros(0), np.zeros(0), *np.zeros((2, 0), np.int64))
+        coming = self.make_coming(np.zeros(0), np.zeros(0), *np.zeros((2, 0), np.int64))
         nobody = np.zeros((0, 0), self.support.dtype)
         block = Block(nobody, nobody, nobody[0:0].ravel())
         arguments = machine, self.gram.kept, block, coming, cursor, self.rule
@@ -351,7 +404,7 @@ def empty_machine(rng: np.random.Generator) -> Machine:
         name: np.zeros(0, np.int64 if name in whole else np.float64)
         for name in Machine._fields[:11]
     }
-    counts = np.zeros(9, np.int64)
+    counts = np.zeros(10, np.int64)
     counts[[state.TOP, state.BOTTOM]] = -1
     word = np.array([rng.integers(1, 2**63)], np.uint64)
     return Machine(**slots, counts=counts, extremes=np.array([-np.inf, np.inf]), word=word)

@@ -54,6 +54,14 @@ def shuffle(items, word):
 
 
 @borrowing
+def draw_some(items, begin, count, word):
+    """Put a random choice of the items from place `begin` on there, without repetition."""
+    for t in range(count):
+        other = begin + t + draw(word, items.size - begin - t)
+        items[begin + t], items[other] = items[other], items[begin + t]
+
+
+@borrowing
 def score(machine, block, b):
     """sum_s alpha_s K_bs."""
     row, alpha, total = block.rows[b], machine.alpha, 0.0
@@ -75,11 +83,11 @@ def choose(machine, block, coming, cursor, rule):
     done, order = cursor[DONE], coming.order
     if rule.selection == GIVEN:
         return order[done]
-    left, b = order.size - done, offset(machine, rule.bias)
+    b = offset(machine, rule.bias)
     best, least = done, np.inf
-    for t in range(min(POOL, left)):
-        other = done + t + draw(machine.word, left - t)
-        order[done + t], order[other] = order[other], order[done + t]
+    count = min(POOL, order.size - done)
+    draw_some(order, done, count, machine.word)
+    for t in range(count):
         one = order[done + t]
         value = score(machine, block, one) + b
         if rule.selection == ACTIVE:

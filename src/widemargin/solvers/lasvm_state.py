@@ -27,7 +27,7 @@ STRIP = np.uint64(128)
 #: Curvature of two patterns that are the same.
 FLAT = 1e-12
 # places in `counts`
-SLOTS, FREE, ZEROS, TOP, BOTTOM, POSITIVE, NEGATIVE, STEPS, TESTS = range(9)
+SLOTS, FREE, ZEROS, TOP, BOTTOM, POSITIVE, NEGATIVE, STEPS, TESTS, PROCESSED = range(10)
 # places in `cursor`
 DONE, STAGE, FIRST, SECOND, LATE = range(5)
 # what a loop asks for, instead of a slot
@@ -50,7 +50,7 @@ class Machine(NamedTuple):
     example: np.ndarray  # row number of the example, -1 in free slots
     free: np.ndarray  # the first counts[FREE] are free slots
     zeros: np.ndarray  # the first counts[ZEROS] have alpha = 0
-    counts: np.ndarray  # (9,)
+    counts: np.ndarray  # (10,)
     extremes: np.ndarray  # (2,) largest g + up, smallest g - down
     word: np.ndarray  # (1,) of the random numbers
 
