@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -88,6 +90,24 @@ def test_novelty(files, tmp_path, capsys):
     assert run("evaluate", model, files / "train.svm", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["task"] == "novelty" and told["novel"] == pytest.approx(0.2, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("classify", ("--kernel", "rbf")),
+        ("classify", ("--kernel", "rbf", "--classes", "0,1")),
+        ("novelty", ()),
+        ("regress", ("--kernel", "rbf")),
+    ],
+)
+def test_from_a_pipe(files, tmp_path, monkeypatch, capsys, task, more):
+    pipe = io.TextIOWrapper(io.BytesIO((files / "train.svm").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", pipe)
+    assert run("train", task, "-", "-o", tmp_path / "m", "--gamma", 1, *more) == 0
+    assert "a pipe is read once, in its order" in capsys.readouterr().err
+    model = load(tmp_path / "m")
+    assert model.n_examples_seen_ == 600 and model.n_support_ > 0
 
 
 def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
