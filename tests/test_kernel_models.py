@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
 from widemargin.losses import Taxonomy
-from widemargin.solvers import NORMA, SVMD, LaRank, LaSVM
+from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM
 from widemargin.streams import ArrayStream, IteratorStream
 
 #: Products of single precision depend on how many rows are computed together.
@@ -167,6 +169,85 @@ def test_data_with_a_late_class_is_known_again():
         model.verify((X, np.roll(y, 1)))
 
 
+BOUNDED = (
+    FunctionalDescent(buffer=40),
+    FunctionalDescent(buffer=40, budget="merge"),
+    SVMD(buffer=40, budget="merge"),
+    SVMD(buffer=40, budget="project"),
+)
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, *BOUNDED])
+@pytest.mark.parametrize("K", [2, 4])
+def test_partial_fit_goes_on_after_fit(solver, K):
+    """As if the run had never been put down, but for kernel values computed anew."""
+    if solver == "lasvm" and K > 2:
+        pytest.skip("two classes")
+    X, y = petals(500, K)
+    first, second = slice(0, 200), slice(200, 400)
+    params = {"kernel": "rbf", "gamma": 1.0, "solver": solver, "random_state": 0}
+    model = SVMClassifier(10.0, **params).fit(X[first], y[first])
+    scores, count = model.decision_function(X), model.history_.last("kernel_evaluations")
+    copy = pickle.loads(pickle.dumps(model))
+    assert len(pickle.dumps(model._lasting)) < 60_000  # no rows of kernel values
+    for one in (model, copy):
+        one.partial_fit(X[second], y[second])
+    np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
+    assert model.n_examples_seen_ == 400
+    assert model.history_.last("kernel_evaluations") > count
+    # what was learnt first is still there
+    anew = SVMClassifier(10.0, **params).fit(X[second], y[second]).decision_function(X)
+    now = model.decision_function(X)
+    assert np.abs(now - scores).mean() < np.abs(now - anew).mean() + 0.5 * np.abs(scores).mean()
+    assert model.score(X[400:], y[400:]) > 0.85
+    again = pickle.loads(pickle.dumps(model))  # a run under way
+    np.testing.assert_array_equal(again.decision_function(X), now)
+    again.partial_fit(X[400:], y[400:])
+
+
+@pytest.mark.parametrize("solver", ["larank", "sonline"])
+def test_what_fit_has_put_down_is_optimal_for_all_examples(solver):
+    """Two parts, then the certificate of both: the dual is that of all examples."""
+    X, y = petals(300, K=3)
+    model = SVMClassifier(5.0, kernel="rbf", gamma=1.0, solver=solver, random_state=0)
+    model.fit(X[:200], y[:200])
+    before = model.dual_objective_
+    model.partial_fit(X[200:], y[200:])
+    assert model.dual_objective_ > before
+    assert model.verify((X, y)).gap < 0.25  # as if kernel rows had never gone
+    # of several classes, one may be new
+    model.partial_fit(X[:20] + 5.0, np.full(20, 7))
+    assert model.classes_.tolist() == [0, 1, 2, 7]
+
+
+def test_regression_and_novelty_go_on_after_fit():
+    X, _ = petals(400)
+    model = SVMRegressor(10.0, kernel="rbf", gamma=1.0, random_state=0).fit(X[:200], X[:200, 0])
+    model.partial_fit(X[200:], X[200:, 0])
+    assert model.n_examples_seen_ == 400 and model.score(X, X[:, 0]) > 0.9
+    detector = NoveltyDetector(gamma=1.0, random_state=0).fit(X[:200])
+    detector.partial_fit(X[200:])
+    assert detector.n_examples_seen_ == 400
+    assert np.mean(detector.predict(X) < 0) == pytest.approx(0.1, abs=0.05)
+
+
+def test_a_fitted_machine_holds_no_training_data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    X = rng.standard_normal((2000, 20)) + 6.0 * y[:, None]  # few patterns are enough
+    for solver in ("lasvm", "larank", "functional_descent", "one_slack", "sampled_cuts"):
+        model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, y)
+        assert len(pickle.dumps(model)) < X.nbytes / 4, solver
+
+
+@pytest.mark.parametrize("solver", ["one_slack", FunctionalDescent(working_set="uniform")])
+def test_solvers_of_kept_examples_begin_anew(solver):
+    X, y = rings(100)
+    model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="holds none of them. It begins anew"):
+        model.partial_fit(X, y)
+
+
 def test_an_iterator_may_bring_new_classes():
     X, y = petals(600, K=4)
     order = np.argsort(y >= 2, kind="stable")  # classes 2 and 3 come in the second half
@@ -196,7 +277,7 @@ def test_models_are_saved_with_their_patterns(data, tmp_path):
         assert again.kernel_ == model.kernel_ and again.n_support_ == model.n_support_
         assert again.solver_ == model.solver_
     assert load(tmp_path / "lasvm").verify((X, y > 1)).gap >= 0
-    with pytest.raises(ValueError, match="partial_fit cannot go on from it"):
+    with pytest.raises(ValueError, match="partial_fit cannot go on with it"):
         load(tmp_path / "larank").partial_fit(X, y)
 
 

@@ -283,6 +283,13 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
+    def _taken_up(self, machine, state):
+        """After `fit` nobody has declared the classes: a learner of several may meet others."""
+        run = super()._taken_up(machine, state)
+        is_open = run.learner.task.kind == "classes" and self.class_weight is None
+        self._may_grow = self._may_grow or is_open
+        return run
+
     def _admit_classes(self, chunk) -> None:
         """Classes that appear late get their place among the others."""
         found = np.unique(np.asarray(chunk.y))

@@ -21,7 +21,7 @@ from ..kernels import DENSE_COLUMNS, Precomputed, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
-from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
+from ..solvers.kernel_learner import KernelSolver, KernelTask, Part, lasting
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
@@ -34,6 +34,8 @@ from .streaming import Streaming
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
 #: Rows of a precomputed kernel whose eigenvalues are looked at.
 LOOKED_AT = 1000
+#: What a run knows besides its learner.
+BOOKS = ("rng", "rows", "passes", "n_rows", "n_calls", "seconds", "total_cost", "fingerprint")
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
 LINEAR_ONLY = {
     "prior": None,
@@ -85,6 +87,7 @@ class KernelModel(Streaming):
     _score_losses: Callable
     _auto_kernel_solver: Callable
     _machine: Machine | None
+    _lasting: dict[str, Any] | None  # what learning goes on from after `fit`, besides the machine
     _given: Any  # a precomputed kernel, while the model is fitted
     solver_: Any
     dual_objective_: float | None
@@ -144,7 +147,7 @@ class KernelModel(Streaming):
         """`fit` by a kernel solver: its epochs over the rows in random order."""
         self._check_kernel_parameters()
         names = getattr(self, "feature_names_in_", None)
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        precomputed = is_precomputed(self.kernel)
         if precomputed:
             self._given = checked_gram(X)
             X = np.arange(X.shape[0], dtype=np.float64)[:, None]
@@ -156,14 +159,63 @@ class KernelModel(Streaming):
             self.fit_stream(Shuffled(X, y, weights, order), passes=max(1, int(most)))
         finally:
             self._n_rows_known = self._given = None
-        machine, self._run = self._current_machine(), None  # rows between patterns go first
-        self._machine = machine.compacted()
+        assert isinstance(self._run, KernelRun)
+        self._machine, self._lasting = put_down(self._run, n)
+        self._run = None  # rows between patterns go
         if precomputed:
+            self._machine, self._lasting = self._machine.compacted(), None
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
         if names is not None:
             self.feature_names_in_ = names
         return self
+
+    def _run_so_far(self):
+        """A run that `fit` has put down is taken up again."""
+        run = super()._run_so_far()
+        if self.is_kernel_machine and is_precomputed(self.kernel):
+            raise ValueError(
+                "kernel='precomputed' needs all kernel values at once, those of new examples with "
+                "earlier ones too: use fit, not partial_fit."
+            )
+        state = getattr(self, "_lasting", None)
+        if run is None and state is not None and self.is_kernel_machine:
+            self._check_unchanged()
+            run = self._run = self._taken_up(self._current_machine(), state)
+        return run
+
+    def _taken_up(self, machine: Machine, state: dict[str, Any]) -> KernelRun:
+        """The run that `put_down` gave these of; kernel values between patterns begin anew."""
+        self._n_rows_known = state["n_examples"]
+        try:
+            run = self._new_run()
+            task = run.make_task()
+        finally:
+            self._n_rows_known = None
+        self._columns, self._is_fixed = int(self.n_features_in_), True
+        for name, value in state["books"].items():
+            setattr(run, name, value)
+        run.history = self.history_
+        old = machine.support
+        support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
+        run.learner = run.solver.kernel_learner(task, support, run.rng)
+        run.learner.restore(state["learner"] | named("support.", old.arrays()))
+        return run
+
+    def _left_by_fit(self) -> str:
+        if not self.is_kernel_machine:
+            return super()._left_by_fit()
+        name = type(self.solver_).__name__
+        return f"{name} goes on from examples it has seen, and a fitted model holds none of them"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a run that is under way is put down."""
+        state: Any = super().__getstate__()
+        run = state.get("_run")
+        if isinstance(run, KernelRun) and run.learner is not None:
+            machine, going = put_down(run, run.learner.task.n_examples)
+            state = state | {"_run": None, "_machine": machine, "_lasting": going}
+        return state
 
     def planned_epochs(self, y, n: int) -> int:
         """Passes that `fit` would make over n examples with these labels; n is remembered."""
@@ -180,7 +232,7 @@ class KernelModel(Streaming):
                 raise ValueError(f"{name} is for linear models; a kernel machine has none.")
         if self._stops():
             raise ValueError("stop is for linear models; a kernel machine takes HeldOut alone.")
-        if self._watches() and isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._watches() and is_precomputed(self.kernel):
             raise ValueError("HeldOut needs inputs; a precomputed kernel has none.")
         rescaling = getattr(self, "rescaling", "margin")
         if rescaling not in ("margin", "slack"):
@@ -210,7 +262,8 @@ class KernelModel(Streaming):
             return super()._new_run()
         self._check_kernel_parameters()
         solver = self._streaming_solver()
-        self._columns, self._is_fixed, self._trained, self._machine = 0, False, None, None
+        self._columns, self._is_fixed, self._trained = 0, False, None
+        self._machine = self._lasting = None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
 
@@ -237,7 +290,7 @@ class KernelModel(Streaming):
 
     def _new_support(self, part: Part) -> Support:
         """An empty support for inputs like these."""
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if is_precomputed(self.kernel):
             if getattr(self, "_given", None) is None:
                 raise ValueError(
                     "kernel='precomputed' needs all kernel values at once: use fit, not streams."
@@ -313,6 +366,24 @@ class KernelModel(Streaming):
         support.restore(under("support.", arrays))
         self.kernel_ = kernel
         self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether kernel values are given, not inputs."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def put_down(run: KernelRun, n_examples: int | None) -> tuple[Machine, dict[str, Any] | None]:
+    """(machine, what learning goes on from): patterns once, no kernel values.
+
+    None in its place where the learner keeps the examples themselves: a model does not.
+    """
+    learner = run.learner
+    machine = Machine(learner.support, learner.coefficients, learner.offsets)
+    if learner.holds_examples:
+        return machine.compacted(), None
+    books = {name: getattr(run, name) for name in BOOKS}
+    return machine, {"learner": lasting(learner), "books": books, "n_examples": n_examples}
 
 
 def checked_gram(K: Any) -> np.ndarray:

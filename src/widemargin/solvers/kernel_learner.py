@@ -22,6 +22,8 @@ from .learner import Progressive
 
 #: What a kernel machine may be asked to learn.
 KINDS = ("binary", "classes", "real", "novelty")
+#: Arrays of learners that are kernel values: where they are missing, `restore` does without.
+KERNEL_VALUES = ("gram.", "values", "P")
 
 
 class Part(NamedTuple):
@@ -88,6 +90,7 @@ class KernelLearner(Protocol):
 
     support: Support
     progressive: Progressive
+    holds_examples: bool  # whether it keeps all examples, or a window of them, to learn from
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -162,6 +165,12 @@ class TakesSlack(Protocol):
     """A kernel solver that rescales the slacks of classes, too."""
 
     takes_slack: bool
+
+
+def lasting(learner: KernelLearner) -> dict[str, np.ndarray]:
+    """What a learner needs to go on besides its support: its arrays without kernel values."""
+    left_out = ("support.", *KERNEL_VALUES)
+    return {n: array for n, array in learner.arrays().items() if not n.startswith(left_out)}
 
 
 def hinges(
@@ -293,6 +302,7 @@ class NoBias:
     """Mixin: a learner of classes without a bias."""
 
     margins: Margins
+    holds_examples = False
 
     @property
     def offsets(self) -> np.ndarray:

@@ -139,6 +139,8 @@ class SOnline(LaRank):
 class LaRankLearner:
     """See `kernel_learner.py`."""
 
+    holds_examples = False
+
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support
         self.progressive = Progressive(solver.window)
@@ -368,12 +370,26 @@ class LaRankLearner:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
-        self.gram.restore(under("gram.", arrays))
         self.machine = Machine(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
+        if "gram.values" in arrays:
+            self.gram.restore(under("gram.", arrays))
+        else:
+            self._compute_rows()
         self.asked = float(arrays["asked"][0])
         self.rules = self._rules(arrays["cost"])
         self.progressive.numbers = np.array(arrays["progressive"])
         self.n_rows = int(arrays["rows"][0])
+
+    def _compute_rows(self) -> None:
+        """Rows of the support patterns, as many as there is room for.
+
+        A step whose row is missing has to wait: without them there would be few steps at first.
+        """
+        self.gram.grow(self.machine.own.size)
+        self.machine = self.machine._replace(waiting=self._waiting())
+        slots = self.machine.live[: min(self.n_kept, int(self.gram.kept.limit[0]))]
+        for begin in range(0, slots.size, TOGETHER):
+            self.gram.fetch_rows(slots[begin : begin + TOGETHER])
 
 
 def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> Machine:

@@ -70,6 +70,8 @@ class OnlineKernelMachine:
         Scores before learning, step, <g, v> and margin at each example of the last part.
     """
 
+    holds_examples = False
+
     def __init__(self, solver: Any, task: KernelTask, support: Support, rule: Rule):
         if task.kind not in solver.kinds:
             raise ValueError(f"{type(solver).__name__} cannot learn a task of kind {task.kind!r}.")
@@ -352,7 +354,8 @@ class OnlineKernelMachine:
             self.recent.restore(under("recent.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.support.restore(under("support.", arrays))
-        self.gram.restore(under("gram.", arrays))
+        if "gram.values" in arrays:
+            self.gram.restore(under("gram.", arrays))
         self.task.n_outputs = K
         self._make_work()
 
