@@ -110,6 +110,23 @@ def test_from_a_pipe(files, tmp_path, monkeypatch, capsys, task, more):
     assert model.n_examples_seen_ == 600 and model.n_support_ > 0
 
 
+@pytest.mark.parametrize(
+    ("data", "more", "solver"),
+    [
+        ("train.svm", (), "LaSVM"),
+        ("three.svm", (), "LaRank"),
+        ("three.svm", ("--solver", "sonline"), "SOnline"),
+    ],
+)
+def test_memory_reaches_the_solver(files, tmp_path, data, more, solver):
+    kernel = ("--kernel", "rbf", "--gamma", 1, *more)
+    assert run("train", "classify", files / data, "-o", tmp_path / "m", *kernel) == 0
+    assert run("train", "classify", files / data, "-o", tmp_path / "n", *kernel, "--memory", 8) == 0
+    one, two = load(tmp_path / "m"), load(tmp_path / "n")
+    assert type(two.solver_).__name__ == solver and two.solver_.memory == 4.0
+    assert one.solver_.memory != 4.0 and np.array_equal(one.classes_, two.classes_)
+
+
 def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
     from widemargin.solvers.larank import LaRankLearner
 
@@ -157,6 +174,13 @@ def test_a_budget_from_the_command_line(files, tmp_path, solver):
         (("novelty", "--nu", "1.5"), "out of range"),
         (("novelty", "--solver", "lasvm"), "not for novelty"),
         (("classify", "--output-kernel", "tree.json"), "add --kernel"),
+        (("classify", "--kernel", "rbf", "--tol", "0.1"), "add --passes auto"),
+        (("classify", "--solver", "larank", "--loss", "tree.json"), "use sonline with --loss"),
+        (
+            ("classify", "--kernel", "rbf", "--solver", "svmd", "--passes", "auto", "--verify"),
+            "--passes auto and --verify is impossible",
+        ),
+        (("novelty", "--verify"), "--verify is impossible"),
         (("classify", "--kernel", "rbf", "--buffer", "9"), "--buffer is for kernel machines"),
         (("classify", "--solver", "pegasos", "--buffer", "9"), "--buffer is for kernel machines"),
         (("classify", "--kernel", "rbf", "--budget", "merge"), "add --buffer"),

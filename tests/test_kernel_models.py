@@ -248,6 +248,37 @@ def test_solvers_of_kept_examples_begin_anew(solver):
         model.partial_fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"output_kernel": np.eye(2)}, "output_kernel is for kernel machines"),
+        ({"output_kernel": Taxonomy({0: "r", 1: "r"})}, "output_kernel is for kernel machines"),
+        ({"precision": "foo"}, "precision is 'foo'"),
+        ({"gamma": -1}, "gamma must be a positive"),
+        ({"degree": 0}, "degree must be"),
+        ({"kernel": "foo"}, "kernel is 'foo'"),
+    ],
+)
+def test_options_of_kernels_are_checked_in_linear_models(params, message):
+    X, y = rings(50)
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=message):
+            getattr(SVMClassifier(**params), method)(X, y)
+    if "output_kernel" not in params:
+        with pytest.raises(ValueError, match=message):
+            SVMRegressor(**params).fit(X, y)
+
+
+def test_larank_refuses_a_loss_that_it_would_leave_out():
+    X, y = petals(100, K=3)
+    tree = Taxonomy({0: "a", 1: "a", 2: "r", "a": "r"})
+    model = SVMClassifier(kernel="rbf", solver="larank", loss=tree)
+    with pytest.raises(ValueError, match="use solver='sonline'"):
+        model.fit(X, y)
+    model.set_params(solver="sonline").fit(X, y)
+    model.set_params(solver="larank", loss=1.0 - np.eye(3)).fit(X, y)  # nothing is left out
+
+
 def test_an_iterator_may_bring_new_classes():
     X, y = petals(600, K=4)
     order = np.argsort(y >= 2, kind="stable")  # classes 2 and 3 come in the second half
@@ -279,6 +310,26 @@ def test_models_are_saved_with_their_patterns(data, tmp_path):
     assert load(tmp_path / "lasvm").verify((X, y > 1)).gap >= 0
     with pytest.raises(ValueError, match="partial_fit cannot go on with it"):
         load(tmp_path / "larank").partial_fit(X, y)
+
+
+@pytest.mark.parametrize("columns", [2048, 2049])
+def test_a_function_of_sparse_rows(columns):
+    """Of few columns it gets arrays, of many CSR matrices; what it returns may be sparse."""
+    X = sp.random(120, columns, 0.01, "csr", random_state=0)
+    y = np.arange(120) % 3
+    kinds = set()
+
+    def product(A, B):
+        kinds.update((sp.issparse(A), sp.issparse(B)))
+        return A @ B.T
+
+    model = SVMClassifier(10.0, kernel=product, random_state=0).fit(X, y)
+    assert kinds == {columns > 2048} and model.score(X, y) > 0.95
+    patterns = model._current_machine().support.patterns
+    values = model.kernel_.block(patterns, patterns)
+    assert isinstance(values, np.ndarray)
+    rows = sp.csr_matrix(patterns.plain)
+    np.testing.assert_allclose(values, (rows @ rows.T).toarray(), rtol=1e-5)
 
 
 def test_the_function_of_a_kernel_is_given_again(tmp_path):
@@ -340,7 +391,7 @@ def test_losses_and_output_kernels_reach_the_solver():
             5.0,
             kernel="rbf",
             gamma=1.0,
-            loss=tree,
+            loss="zero_one" if solver == "larank" else tree,
             output_kernel=tree,
             solver=solver,
             random_state=0,

@@ -249,12 +249,18 @@ def numbers(A: Patterns) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel of the caller's own: `function(X, Z)` gives all pairs."""
+    """A kernel of the caller's own: `function(X, Z)` gives all pairs.
+
+    X and Z are arrays; CSR matrices where the data is sparse with more than `DENSE_COLUMNS`
+    columns. Their numbers are of the model's precision. It returns an array or a sparse matrix.
+    """
 
     function: Callable[[Any, Any], Any]
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
-        found = np.asarray(self.function(A.plain, B.plain), dtype=A.squares.dtype)
+        given = self.function(A.plain, B.plain)
+        given = given.toarray() if sp.issparse(given) else given
+        found = np.asarray(given, dtype=A.squares.dtype)
         if found.shape != (len(A), len(B)):
             raise ValueError(
                 f"The kernel function returned an array of shape {found.shape} for {len(A)} and "
@@ -310,26 +316,36 @@ def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float
         if callable(kernel):
             return Function(kernel)
         raise TypeError(f"kernel is {kernel!r}; a name, a function or a kernel is needed.")
-    if kernel not in NAMES:
-        raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
+    check_kernel(kernel, gamma, degree, coef0)
     made = NAMES[kernel]()
     has = made.__dataclass_fields__
     if "degree" in has:
-        if not isinstance(degree, int | np.integer) or degree < 1:
-            raise ValueError(f"degree must be a whole number above 0, got {degree!r}.")
-        if not isinstance(coef0, int | float | np.number) or not np.isfinite(coef0):
-            raise ValueError(f"coef0 must be a finite number, got {coef0!r}.")
         made = replace(made, degree=int(degree), coef0=float(coef0))
     if "gamma" in has:
         made = replace(made, gamma=gamma_value(gamma, X))
     return made
 
 
-def gamma_value(gamma: Any, X) -> float:
-    """A positive number, from itself or from a word."""
+def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
+    """Parameters of kernels by name, whether the kernel has them or not."""
+    if isinstance(kernel, str) and kernel not in NAMES:
+        raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
+    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
+        raise ValueError(f"degree must be a whole number above 0, got {degree!r}.")
+    if not isinstance(coef0, int | float | np.number) or not np.isfinite(coef0):
+        raise ValueError(f"coef0 must be a finite number, got {coef0!r}.")
     if isinstance(gamma, str):
         if gamma not in ("scale", "auto"):
             raise ValueError(f"gamma is {gamma!r}; 'scale', 'auto' or a number is needed.")
+        return
+    is_number = isinstance(gamma, int | float | np.integer | np.floating)
+    if not is_number or isinstance(gamma, bool) or not 0 < gamma < np.inf:
+        raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
+
+
+def gamma_value(gamma: Any, X) -> float:
+    """A positive number, from itself or from a word; see `check_kernel`."""
+    if isinstance(gamma, str):
         d = X.shape[1]
         if gamma == "auto":
             return 1.0 / d
@@ -338,9 +354,6 @@ def gamma_value(gamma: Any, X) -> float:
         else:
             variance = float(np.var(X, dtype=np.float64))
         return 1.0 / (d * variance) if variance > 0 else 1.0
-    is_number = isinstance(gamma, int | float | np.integer | np.floating)
-    if not is_number or isinstance(gamma, bool) or not 0 < gamma < np.inf:
-        raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
     return float(gamma)
 
 

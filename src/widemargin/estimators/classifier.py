@@ -22,7 +22,6 @@ from ..streams import ArrayStream
 from .chunks import class_numbers, example_weights, labels_of
 from .fitting import (
     SolverParameters,
-    check_parameters,
     checked_data,
     checked_inputs,
     checked_weights,
@@ -52,8 +51,10 @@ class SVMClassifier(
         Cost [true, predicted] in the order of `classes_`.
     solver : "auto", a name or an instance of `widemargin.solvers`
     kernel : "linear", "rbf", "poly", "laplacian", "intersection", "chi2", "precomputed" or function
-        A function f(X, Z) gives k of all pairs. With "linear" the solver decides: a linear model,
-        or patterns and coefficients by "lasvm", "larank", "sonline", "svmd" or "norma".
+        A function f(X, Z) gives k of all pairs, as an array or a sparse matrix. It gets arrays; of
+        sparse data with more than 2,048 columns it gets CSR matrices. With "linear" the solver
+        decides: a linear model, or patterns and coefficients by "lasvm", "larank", "sonline",
+        "svmd" or "norma".
     gamma : float, "scale" or "auto"
         As in SVC.
     degree, coef0 : int, float
@@ -67,7 +68,8 @@ class SVMClassifier(
         Whether the loss scales the margin or the slack. Of kernel machines with more than two
         classes "slack" is for "functional_descent", "pegasos", "one_slack" and "sampled_cuts".
     tol : float
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop. A kernel machine makes the passes of its solver, and
+        `tol` counts where the gap decides: `fit_stream(passes=None)`.
     fit_intercept : bool or "auto"
         "auto" is True for linear models, False for kernel machines. The intercept of a linear
         model is the weight of a constant feature and is regularised.
@@ -169,7 +171,7 @@ class SVMClassifier(
         sample_weight : array (n,), optional
             Factors of C per example.
         """
-        check_parameters(self)
+        self._check_parameters()
         X, y = checked_data(self, X, y)
         self.classes_ = self._outputs(np.unique(y))
         check_labels(self.classes_)
@@ -252,8 +254,18 @@ class SVMClassifier(
             raise ValueError(f"{type(solver).__name__} has no output kernel; use 'larank'.")
         if kind == "classes":
             self._check_rescaling(solver)
+            self._check_loss(solver)
         outputs = 1 if kind == "binary" else K
         return KernelTask(kind, outputs, self.loss_matrix_, kappa, rescaling=self.rescaling)
+
+    def _check_loss(self, solver) -> None:
+        """LaRank has the 0-1 loss in its margins."""
+        is_blind = isinstance(solver, LaRank) and not solver.sensitive
+        if is_blind and np.any(self.loss_matrix_ != 1.0 - np.eye(len(self.classes_))):
+            raise ValueError(
+                "LaRank learns for the 0-1 loss and would leave loss=... out; use "
+                "solver='sonline', which is LaRank with a loss."
+            )
 
     def _check_rescaling(self, solver) -> None:
         """Slack rescaling changes the dual of several classes; where all losses are 1, nothing."""

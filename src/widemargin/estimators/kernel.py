@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, kernel_hinges
-from ..kernels import DENSE_COLUMNS, Precomputed, is_stored_dense, make_kernel
+from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
@@ -224,6 +224,20 @@ class KernelModel(Streaming):
             self.classes_ = np.unique(y)
         return int(self._streaming_solver().epochs)
 
+    def _check_parameters(self) -> None:
+        """All of them, whether the model has a kernel or not."""
+        super()._check_parameters()
+        check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        if self.precision not in ("float32", "float64"):
+            raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
+        kappa = getattr(self, "output_kernel", "identity")
+        is_plain = isinstance(kappa, str) and kappa == "identity"
+        if not (is_plain or self.is_kernel_machine):
+            raise ValueError(
+                "output_kernel is for kernel machines, and this model is linear: give it a kernel, "
+                "or solver='larank'. Linear models that share weights are TaxonomyClassifier's."
+            )
+
     def _check_kernel_parameters(self) -> None:
         """Before any work is done."""
         for name, unset in LINEAR_ONLY.items():
@@ -237,8 +251,6 @@ class KernelModel(Streaming):
         rescaling = getattr(self, "rescaling", "margin")
         if rescaling not in ("margin", "slack"):
             raise ValueError(f"rescaling is {rescaling!r}; 'margin' or 'slack' is needed.")
-        if self.precision not in ("float32", "float64"):
-            raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
         if not (isinstance(self.fit_intercept, bool) or self.fit_intercept == "auto"):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}; True, False or 'auto'.")
         self._streaming_solver()

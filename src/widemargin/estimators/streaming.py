@@ -129,7 +129,7 @@ class Streaming:
             Called with a `StreamProgress` now and then.
         """
         stream = as_stream(stream)
-        check_parameters(self)
+        self._check_parameters()
         reads_once = isinstance(self._streaming_solver(), OutOfCore)
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
@@ -229,7 +229,7 @@ class Streaming:
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes):
-        check_parameters(self)
+        self._check_parameters()
         run = self._run_so_far()
         X, y = self._checked_part(X, y, run is None)
         if run is None:
@@ -297,6 +297,10 @@ class Streaming:
         )
 
     # ------------------------------------------------------------ for all estimators
+
+    def _check_parameters(self) -> None:
+        """Before any work is done."""
+        check_parameters(self)
 
     def _streaming_solver(self) -> Any:
         """The solver of a stream, or an error in words."""
