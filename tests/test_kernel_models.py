@@ -15,7 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
+from widemargin.estimators.kernel import checked_gram
 from widemargin.losses import Taxonomy
+from widemargin.output_kernels import ritz_values
 from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM
 from widemargin.streams import ArrayStream, IteratorStream
 
@@ -135,6 +137,20 @@ def test_precomputed_kernel_equals_the_kernel_itself():
         SVMClassifier(kernel="precomputed").partial_fit(K, y)
     with pytest.warns(UserWarning, match="precomputed kernel matrix is not positive semi-definite"):
         SVMClassifier(kernel="precomputed", solver="larank").fit(K - 0.5 * np.eye(len(y)), y)
+
+
+def test_a_large_precomputed_kernel_is_looked_at_as_a_whole():
+    """Two entries among the last rows, too large for a kernel of ones on the diagonal."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 5))
+    K, y = pairwise.rbf_kernel(X, X, 0.1), X[:, 0] > 0
+    checked_gram(K)
+    checked_gram(K.astype(np.float32))
+    K[1400, 1450] = K[1450, 1400] = 1.5
+    least = np.linalg.eigvalsh(K)[0]
+    assert ritz_values(K)[0] == pytest.approx(least, rel=1e-3)
+    with pytest.warns(UserWarning, match="smallest eigenvalue is -[0-9.]+ or less"):
+        SVMClassifier(kernel="precomputed", random_state=0).fit(K, y)
 
 
 def test_a_class_that_appears_late():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, kernel_hinges
@@ -32,8 +32,6 @@ from .streaming import Streaming
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
-#: Rows of a precomputed kernel whose eigenvalues are looked at.
-LOOKED_AT = 1000
 #: What a run knows besides its learner.
 BOOKS = ("rng", "rows", "passes", "n_rows", "n_calls", "seconds", "total_cost", "fingerprint")
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
@@ -407,8 +405,10 @@ def checked_gram(K: Any) -> np.ndarray:
             f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
             f"{K.shape}."
         )
-    if not np.allclose(K, K.T, rtol=1e-4, atol=1e-6 * float(np.abs(K).max(initial=1.0))):
-        raise ValueError("The precomputed kernel matrix is not symmetric.")
-    part = K[:LOOKED_AT, :LOOKED_AT]
-    warn_unless_psd(np.asarray(part, dtype=np.float64), "The precomputed kernel matrix")
+    least = 1e-6 * max(1.0, float(K.max(initial=1.0)), -float(K.min(initial=0.0)))
+    for rows in gen_batches(len(K), 256):  # no copies of the matrix
+        part, mirror = K[rows, : rows.stop], K[: rows.stop, rows].T
+        if np.any(np.abs(part - mirror) > least + 1e-4 * np.abs(mirror)):
+            raise ValueError("The precomputed kernel matrix is not symmetric.")
+    warn_unless_psd(K, "The precomputed kernel matrix")
     return K
