@@ -127,6 +127,33 @@ def test_memory_reaches_the_solver(files, tmp_path, data, more, solver):
     assert one.solver_.memory != 4.0 and np.array_equal(one.classes_, two.classes_)
 
 
+@pytest.mark.parametrize("limit", [(), ("--buffer", 20, "--budget", "smallest")])
+def test_the_page_has_the_error_of_a_budget_where_there_is_one(files, tmp_path, limit):
+    page = tmp_path / "page.html"
+    code = run(
+        *("train", "classify", files / "train.svm", "-o", tmp_path / "m", "--kernel", "rbf"),
+        *("--gamma", 1, "--solver", "svmd", "--report", page, *limit),
+    )
+    assert code == 0
+    text = page.read_text()
+    assert ("Error of the budget, at most" in text) == bool(limit)
+    assert ("is an upper bound" in text) == bool(limit)
+
+
+def test_errors_speak_the_language_of_the_shell(files, tmp_path, monkeypatch, capsys):
+    kernel = ("-o", tmp_path / "m", "--kernel", "rbf")
+    assert run("train", "classify", files / "three.svm", *kernel, "--solver", "lasvm") == 1
+    assert "use --solver larank" in capsys.readouterr().err
+    one = io.TextIOWrapper(io.BytesIO(b"0 1:1\n0 1:2\n"))
+    monkeypatch.setattr(sys, "stdin", one)
+    assert run("train", "classify", "-", *kernel) == 1
+    assert "only one class, 0; pass --classes a,b,c or begin" in capsys.readouterr().err
+    tree = tmp_path / "tree.json"
+    tree.write_text(json.dumps({"0": "r", "1": "r", "r": None}))
+    assert run("train", "classify", files / "three.svm", *kernel, "--loss", tree) == 1
+    assert "the label 2 is not a node of the taxonomy of --loss" in capsys.readouterr().err
+
+
 def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
     from widemargin.solvers.larank import LaRankLearner
 

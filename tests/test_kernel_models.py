@@ -295,6 +295,53 @@ def test_larank_refuses_a_loss_that_it_would_leave_out():
     model.set_params(solver="larank", loss=1.0 - np.eye(3)).fit(X, y)  # nothing is left out
 
 
+@pytest.mark.parametrize("solver", ["larank", "sonline", "svmd", "norma"])
+def test_a_late_class_that_the_output_kernel_knows(solver):
+    """kappa of all classes is known, so that the machine is one that had them all along."""
+    X, y = petals(400, K=4)
+    tree = Taxonomy({0: "left", 1: "left", 2: "right", 3: "right", "left": "all", "right": "all"})
+    params = {"kernel": "rbf", "gamma": 1.0, "output_kernel": tree, "solver": solver}
+    model = SVMClassifier(10.0, random_state=0, **params)
+    order = np.argsort(y == 1, kind="stable")  # class 1 comes last
+    early, late = np.array_split(order, [np.count_nonzero(y != 1)])
+    model.partial_fit(X[early], y[early])
+    assert model.classes_.tolist() == [0, 2, 3]
+    told = SVMClassifier(10.0, random_state=0, **params).partial_fit(
+        X[early], y[early], classes=[0, 1, 2, 3]
+    )
+    model.partial_fit(X[late], y[late])
+    told.partial_fit(X[late], y[late])
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert model.score(X, y) > 0.85 and told.score(X, y) > 0.85
+    with pytest.raises(ValueError, match="row 400 of X: the label 7 is not a node"):
+        model.partial_fit(X[:5], np.full(5, 7))
+
+
+@pytest.mark.parametrize("parameter", ["loss", "output_kernel"])
+def test_a_label_outside_the_taxonomy_is_named(parameter):
+    X, y = petals(60, K=3)
+    tree = Taxonomy({0: "r", 1: "r"})
+    row = int(np.flatnonzero(y == 2)[0])
+    wanted = f"row {row} of y: the label 2 is not a node of the taxonomy of {parameter}"
+    model = SVMClassifier(kernel="rbf", **{parameter: tree})
+    with pytest.raises(ValueError, match=wanted):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=wanted):
+        model.fit_stream((X, y))
+    with pytest.raises(ValueError, match="classes: the label 5 is not a node"):
+        model.partial_fit(X, y, classes=[0, 5])
+
+
+def test_messages_are_short_and_say_numbers_as_people_do():
+    X, y = rings(60)
+    K = pairwise.rbf_kernel(X, X, 1.0)
+    model = SVMClassifier(kernel="precomputed", solver=SVMD(buffer=9, budget="merge"))
+    with pytest.raises(ValueError, match=r"needs the RBF kernel, got Precomputed\(\); use"):
+        model.fit(K, y)
+    with pytest.raises(ValueError, match="only one class, 0;"):
+        SVMClassifier(kernel="rbf").fit(X, np.zeros(60))
+
+
 def test_an_iterator_may_bring_new_classes():
     X, y = petals(600, K=4)
     order = np.argsort(y >= 2, kind="stable")  # classes 2 and 3 come in the second half

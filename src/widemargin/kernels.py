@@ -18,7 +18,7 @@ patterns: float32 unless asked otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -227,7 +227,7 @@ class Precomputed:
     pairs (`numbered`); afterwards it is a row of kernel values with all training examples.
     """
 
-    matrix: Any = None
+    matrix: Any = field(default=None, repr=False)
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         rows = A.matrix if self.matrix is None else self.matrix[numbers(A)]

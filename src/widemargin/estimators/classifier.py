@@ -12,14 +12,14 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..losses import cost_matrix
+from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
-from ..streams import ArrayStream
-from .chunks import class_numbers, example_weights, labels_of
+from ..streams import ArrayStream, Chunk
+from .chunks import check_nodes, class_numbers, example_weights, labels_of, shown
 from .fitting import (
     SolverParameters,
     checked_data,
@@ -173,11 +173,13 @@ class SVMClassifier(
         """
         self._check_parameters()
         X, y = checked_data(self, X, y)
-        self.classes_ = self._outputs(np.unique(y))
+        labels = np.unique(y)
+        check_nodes(self._trees(), labels, Chunk(X, y, source="y"))
+        self.classes_ = self._outputs(labels)
         check_labels(self.classes_)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
+                f"y has only one class, {shown(labels[0])}; at least two classes are needed."
             )
         self.loss_matrix_ = self._costs()
         if self.is_kernel_machine:
@@ -206,6 +208,11 @@ class SVMClassifier(
         all data.
         """
         return self._partial_fit(X, y, sample_weight, classes)
+
+    def _trees(self) -> dict[str, Taxonomy]:
+        """Taxonomies that must know all labels, by the names of their parameters."""
+        given = {"loss": self.loss, "output_kernel": self.output_kernel}
+        return {name: tree for name, tree in given.items() if isinstance(tree, Taxonomy)}
 
     def _outputs(self, labels: np.ndarray) -> np.ndarray:
         """All classes that may be predicted, from those of the examples."""
@@ -307,23 +314,26 @@ class SVMClassifier(
         found = np.unique(np.asarray(chunk.y))
         new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
         learner = None if self._run is None else self._run.learner
-        if learner is not None and new.size and not isinstance(self.output_kernel, str):
+        is_matrix = not isinstance(self.output_kernel, str | Taxonomy)
+        if learner is not None and new.size and is_matrix:
             raise ValueError(
-                f"The class {new[0]!r} appears late, and output_kernel must be known for all "
+                f"The class {shown(new[0])} appears late, and output_kernel must be known for all "
                 "classes: declare them, classes=[...]."
             )
+        check_nodes(self._trees(), new, chunk)
         for label in new:
             at = int(np.searchsorted(self.classes_, label)) if len(self.classes_) else 0
             dtype = np.result_type(self.classes_, new) if len(self.classes_) else new.dtype
             self.classes_ = np.insert(self.classes_.astype(dtype), at, label)
             if learner is not None:
                 self.loss_matrix_ = self._costs()
+                learner.task.output_kernel = output_matrix(self.output_kernel, self.classes_)
                 learner.insert_output(at, self.loss_matrix_)
         if new.size:
             check_labels(self.classes_)
             if len(self.classes_) < 2:
                 raise ValueError(
-                    f"The first examples have only one class, {self.classes_[0]!r}; pass "
+                    f"The first examples have only one class, {shown(self.classes_[0])}; pass "
                     "classes=[...] or begin with examples of two."
                 )
             self.loss_matrix_ = self._costs()
@@ -350,9 +360,11 @@ class SVMClassifier(
             labels = labels.astype(np.int64)
         if len(labels) < 2:
             raise ValueError(
-                f"Only one class, {labels[0]!r}, is known; at least two classes are needed. "
+                f"Only one class, {shown(labels[0])}, is known; at least two classes are needed. "
                 "Pass classes=... where the first examples do not show all."
             )
+        known = Chunk(stream.X, stream.y, source="y") if isinstance(stream, ArrayStream) else None
+        check_nodes(self._trees(), labels, known)
         self.classes_ = self._outputs(labels)
         self.loss_matrix_ = self._costs()
         self.class_weights_ = None
@@ -394,7 +406,7 @@ class SVMClassifier(
         wrong = np.flatnonzero(~np.isfinite(per_class) | (per_class < 0))
         if wrong.size:
             label, weight = self.classes_[wrong[0]], per_class[wrong[0]]
-            raise ValueError(f"class_weight of class {label!r} is {weight}; >= 0 is needed.")
+            raise ValueError(f"class_weight of class {shown(label)} is {weight}; >= 0 is needed.")
         per_example = per_class[np.searchsorted(self.classes_, y)]
         weights = per_example if weights is None else weights * per_example
         refuse_all_zero(weights)
@@ -423,7 +435,8 @@ class SVMClassifier(
         strange = self.classes_[true] != y
         if strange.any():
             label = y[strange][0]
-            raise ValueError(f"The held-out data has a class that training has not: {label!r}.")
+            name = shown(label)
+            raise ValueError(f"The held-out data has a class that training has not: {name}.")
         return self.loss_matrix_.ravel()[true * K + predicted]
 
     def decision_function(self, X):

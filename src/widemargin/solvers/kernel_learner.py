@@ -136,7 +136,10 @@ class KernelLearner(Protocol):
         """The data is at its end. With `tau`: from now on nothing may violate by more than that."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
-        """A class that was not known appears: it becomes number `at`, later ones move up."""
+        """A class that was not known appears: it becomes number `at`, later ones move up.
+
+        An output kernel must be that of all classes, `task.output_kernel`, before the call.
+        """
 
     def arrays(self) -> dict[str, np.ndarray]: ...
 

@@ -225,14 +225,15 @@ class OnlineKernelMachine:
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, with coefficients, offset and trace zero."""
-        if self.task.output_kernel is not None:
+        slots, K = self.machine.slots, self.task.n_outputs
+        kappa = self.task.output_kernel
+        if kappa is not None and len(kappa) != K + 1:
             raise ValueError(
                 "a class that was not known appeared, and the output kernel says nothing about "
                 "it; name all classes at the beginning."
             )
-        slots, K = self.machine.slots, self.task.n_outputs
         functions = 1 + self.solver.adapts
-        new = make_slots(slots.own.size, K + 1, functions, None)
+        new = make_slots(slots.own.size, K + 1, functions, kappa)
         old_rows = slots.W.reshape(-1, slots.width)
         rows = new.W.reshape(-1, new.width)
         old_places = np.delete(np.arange(K + 1), at)
