@@ -302,9 +302,9 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
-    def _taken_up(self, machine, state):
+    def _taken_up(self, machine, lasting):
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
-        run = super()._taken_up(machine, state)
+        run = super()._taken_up(machine, lasting)
         is_open = run.learner.task.kind == "classes" and self.class_weight is None
         self._may_grow = self._may_grow or is_open
         return run

@@ -21,19 +21,18 @@ from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense,
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
-from ..solvers.kernel_learner import KernelSolver, KernelTask, Part, lasting
+from ..solvers.kernel_learner import KernelSolver, KernelTask, Part
 from ..stream_run import certificate_of, check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
 from ..tensorfile import named, under
 from .chunks import check_weights
 from .fitting import named_solver
+from .lasting import Lasting, put_down, take_up
 from .streaming import Streaming
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
-#: What a run knows besides its learner.
-BOOKS = ("rng", "rows", "passes", "n_rows", "n_calls", "seconds", "total_cost", "fingerprint")
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
 LINEAR_ONLY = {
     "prior": None,
@@ -85,7 +84,7 @@ class KernelModel(Streaming):
     _score_losses: Callable
     _auto_kernel_solver: Callable
     _machine: Machine | None
-    _lasting: dict[str, Any] | None  # what learning goes on from after `fit`, besides the machine
+    _lasting: Lasting | None  # what learning goes on from after `fit`
     _given: Any  # a precomputed kernel, while the model is fitted
     solver_: Any
     dual_objective_: float | None
@@ -158,10 +157,10 @@ class KernelModel(Streaming):
         finally:
             self._n_rows_known = self._given = None
         assert isinstance(self._run, KernelRun)
-        self._machine, self._lasting = put_down(self._run, n)
-        self._run = None  # rows between patterns go
+        self._machine, self._lasting = put_down(self._run)
+        self._run = None
         if precomputed:
-            self._machine, self._lasting = self._machine.compacted(), None
+            self._lasting = None
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
         if names is not None:
@@ -176,28 +175,23 @@ class KernelModel(Streaming):
                 "kernel='precomputed' needs all kernel values at once, those of new examples with "
                 "earlier ones too: use fit, not partial_fit."
             )
-        state = getattr(self, "_lasting", None)
-        if run is None and state is not None and self.is_kernel_machine:
+        lasting = getattr(self, "_lasting", None)
+        if run is None and lasting is not None and self.is_kernel_machine:
             self._check_unchanged()
-            run = self._run = self._taken_up(self._current_machine(), state)
+            run = self._run = self._taken_up(self._current_machine(), lasting)
         return run
 
-    def _taken_up(self, machine: Machine, state: dict[str, Any]) -> KernelRun:
-        """The run that `put_down` gave these of; kernel values between patterns begin anew."""
-        self._n_rows_known = state["n_examples"]
+    def _taken_up(self, machine: Machine, lasting: Lasting) -> KernelRun:
+        """The run that was put down."""
+        trained = self._trained
+        run = self._new_run()
+        self._trained, self._n_rows_known = trained, lasting.n_examples
         try:
-            run = self._new_run()
-            task = run.make_task()
+            take_up(run, machine, lasting)
         finally:
             self._n_rows_known = None
         self._columns, self._is_fixed = int(self.n_features_in_), True
-        for name, value in state["books"].items():
-            setattr(run, name, value)
         run.history = self.history_
-        old = machine.support
-        support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
-        run.learner = run.solver.kernel_learner(task, support, run.rng)
-        run.learner.restore(state["learner"] | named("support.", old.arrays()))
         return run
 
     def _left_by_fit(self) -> str:
@@ -211,8 +205,8 @@ class KernelModel(Streaming):
         state: Any = super().__getstate__()
         run = state.get("_run")
         if isinstance(run, KernelRun) and run.learner is not None:
-            machine, going = put_down(run, run.learner.task.n_examples)
-            state = state | {"_run": None, "_machine": machine, "_lasting": going}
+            machine, lasting = put_down(run)
+            state = state | {"_run": None, "_machine": machine, "_lasting": lasting}
         return state
 
     def planned_epochs(self, y, n: int) -> int:
@@ -381,19 +375,6 @@ class KernelModel(Streaming):
 def is_precomputed(kernel: Any) -> bool:
     """Whether kernel values are given, not inputs."""
     return isinstance(kernel, str) and kernel == "precomputed"
-
-
-def put_down(run: KernelRun, n_examples: int | None) -> tuple[Machine, dict[str, Any] | None]:
-    """(machine, what learning goes on from): patterns once, no kernel values.
-
-    None in its place where the learner keeps the examples themselves: a model does not.
-    """
-    learner = run.learner
-    machine = Machine(learner.support, learner.coefficients, learner.offsets)
-    if learner.holds_examples:
-        return machine.compacted(), None
-    books = {name: getattr(run, name) for name in BOOKS}
-    return machine, {"learner": lasting(learner), "books": books, "n_examples": n_examples}
 
 
 def checked_gram(K: Any) -> np.ndarray:

@@ -170,12 +170,6 @@ class TakesSlack(Protocol):
     takes_slack: bool
 
 
-def lasting(learner: KernelLearner) -> dict[str, np.ndarray]:
-    """What a learner needs to go on besides its support: its arrays without kernel values."""
-    left_out = ("support.", *KERNEL_VALUES)
-    return {n: array for n, array in learner.arrays().items() if not n.startswith(left_out)}
-
-
 def hinges(
     scores: np.ndarray, Y: np.ndarray, cost: np.ndarray | None, rescaling: str = "margin"
 ) -> np.ndarray:
