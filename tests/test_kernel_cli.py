@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -90,6 +92,68 @@ def test_novelty(files, tmp_path, capsys):
     assert told["task"] == "novelty" and told["novel"] == pytest.approx(0.2, abs=0.005)
 
 
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("classify", ("--kernel", "rbf")),
+        ("classify", ("--kernel", "rbf", "--classes", "0,1")),
+        ("novelty", ()),
+        ("regress", ("--kernel", "rbf")),
+    ],
+)
+def test_from_a_pipe(files, tmp_path, monkeypatch, capsys, task, more):
+    pipe = io.TextIOWrapper(io.BytesIO((files / "train.svm").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", pipe)
+    assert run("train", task, "-", "-o", tmp_path / "m", "--gamma", 1, *more) == 0
+    assert "a pipe is read once, in its order" in capsys.readouterr().err
+    model = load(tmp_path / "m")
+    assert model.n_examples_seen_ == 600 and model.n_support_ > 0
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "solver"),
+    [
+        ("train.svm", (), "LaSVM"),
+        ("three.svm", (), "LaRank"),
+        ("three.svm", ("--solver", "sonline"), "SOnline"),
+    ],
+)
+def test_memory_reaches_the_solver(files, tmp_path, data, more, solver):
+    kernel = ("--kernel", "rbf", "--gamma", 1, *more)
+    assert run("train", "classify", files / data, "-o", tmp_path / "m", *kernel) == 0
+    assert run("train", "classify", files / data, "-o", tmp_path / "n", *kernel, "--memory", 8) == 0
+    one, two = load(tmp_path / "m"), load(tmp_path / "n")
+    assert type(two.solver_).__name__ == solver and two.solver_.memory == 4.0
+    assert one.solver_.memory != 4.0 and np.array_equal(one.classes_, two.classes_)
+
+
+@pytest.mark.parametrize("limit", [(), ("--buffer", 20, "--budget", "smallest")])
+def test_the_page_has_the_error_of_a_budget_where_there_is_one(files, tmp_path, limit):
+    page = tmp_path / "page.html"
+    code = run(
+        *("train", "classify", files / "train.svm", "-o", tmp_path / "m", "--kernel", "rbf"),
+        *("--gamma", 1, "--solver", "svmd", "--report", page, *limit),
+    )
+    assert code == 0
+    text = page.read_text()
+    assert ("Error of the budget, at most" in text) == bool(limit)
+    assert ("is an upper bound" in text) == bool(limit)
+
+
+def test_errors_speak_the_language_of_the_shell(files, tmp_path, monkeypatch, capsys):
+    kernel = ("-o", tmp_path / "m", "--kernel", "rbf")
+    assert run("train", "classify", files / "three.svm", *kernel, "--solver", "lasvm") == 1
+    assert "use --solver larank" in capsys.readouterr().err
+    one = io.TextIOWrapper(io.BytesIO(b"0 1:1\n0 1:2\n"))
+    monkeypatch.setattr(sys, "stdin", one)
+    assert run("train", "classify", "-", *kernel) == 1
+    assert "only one class, 0; pass --classes a,b,c or begin" in capsys.readouterr().err
+    tree = tmp_path / "tree.json"
+    tree.write_text(json.dumps({"0": "r", "1": "r", "r": None}))
+    assert run("train", "classify", files / "three.svm", *kernel, "--loss", tree) == 1
+    assert "the label 2 is not a node of the taxonomy of --loss" in capsys.readouterr().err
+
+
 def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
     from widemargin.solvers.larank import LaRankLearner
 
@@ -137,6 +201,13 @@ def test_a_budget_from_the_command_line(files, tmp_path, solver):
         (("novelty", "--nu", "1.5"), "out of range"),
         (("novelty", "--solver", "lasvm"), "not for novelty"),
         (("classify", "--output-kernel", "tree.json"), "add --kernel"),
+        (("classify", "--kernel", "rbf", "--tol", "0.1"), "add --passes auto"),
+        (("classify", "--solver", "larank", "--loss", "tree.json"), "use sonline with --loss"),
+        (
+            ("classify", "--kernel", "rbf", "--solver", "svmd", "--passes", "auto", "--verify"),
+            "--passes auto and --verify is impossible",
+        ),
+        (("novelty", "--verify"), "--verify is impossible"),
         (("classify", "--kernel", "rbf", "--buffer", "9"), "--buffer is for kernel machines"),
         (("classify", "--solver", "pegasos", "--buffer", "9"), "--buffer is for kernel machines"),
         (("classify", "--kernel", "rbf", "--budget", "merge"), "add --buffer"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,8 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
+from widemargin.estimators.kernel import checked_gram
 from widemargin.losses import Taxonomy
-from widemargin.solvers import NORMA, SVMD, LaRank, LaSVM
+from widemargin.output_kernels import ritz_values
+from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM
 from widemargin.streams import ArrayStream, IteratorStream
 
 #: Products of single precision depend on how many rows are computed together.
@@ -135,6 +139,20 @@ def test_precomputed_kernel_equals_the_kernel_itself():
         SVMClassifier(kernel="precomputed", solver="larank").fit(K - 0.5 * np.eye(len(y)), y)
 
 
+def test_a_large_precomputed_kernel_is_looked_at_as_a_whole():
+    """Two entries among the last rows, too large for a kernel of ones on the diagonal."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 5))
+    K, y = pairwise.rbf_kernel(X, X, 0.1), X[:, 0] > 0
+    checked_gram(K)
+    checked_gram(K.astype(np.float32))
+    K[1400, 1450] = K[1450, 1400] = 1.5
+    least = np.linalg.eigvalsh(K)[0]
+    assert ritz_values(K)[0] == pytest.approx(least, rel=1e-3)
+    with pytest.warns(UserWarning, match="smallest eigenvalue is -[0-9.]+ or less"):
+        SVMClassifier(kernel="precomputed", random_state=0).fit(K, y)
+
+
 def test_a_class_that_appears_late():
     X, y = petals(400, K=3)
     y = np.array(["a", "b", "c"])[y]
@@ -167,6 +185,163 @@ def test_data_with_a_late_class_is_known_again():
         model.verify((X, np.roll(y, 1)))
 
 
+BOUNDED = (
+    FunctionalDescent(buffer=40),
+    FunctionalDescent(buffer=40, budget="merge"),
+    SVMD(buffer=40, budget="merge"),
+    SVMD(buffer=40, budget="project"),
+)
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, *BOUNDED])
+@pytest.mark.parametrize("K", [2, 4])
+def test_partial_fit_goes_on_after_fit(solver, K):
+    """As if the run had never been put down, but for kernel values computed anew."""
+    if solver == "lasvm" and K > 2:
+        pytest.skip("two classes")
+    X, y = petals(500, K)
+    first, second = slice(0, 200), slice(200, 400)
+    params = {"kernel": "rbf", "gamma": 1.0, "solver": solver, "random_state": 0}
+    model = SVMClassifier(10.0, **params).fit(X[first], y[first])
+    scores, count = model.decision_function(X), model.history_.last("kernel_evaluations")
+    copy = pickle.loads(pickle.dumps(model))
+    assert len(pickle.dumps(model._lasting)) < 60_000  # no rows of kernel values
+    for one in (model, copy):
+        one.partial_fit(X[second], y[second])
+    np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
+    assert model.n_examples_seen_ == 400
+    assert model.history_.last("kernel_evaluations") > count
+    # what was learnt first is still there
+    anew = SVMClassifier(10.0, **params).fit(X[second], y[second]).decision_function(X)
+    now = model.decision_function(X)
+    assert np.abs(now - scores).mean() < np.abs(now - anew).mean() + 0.5 * np.abs(scores).mean()
+    assert model.score(X[400:], y[400:]) > 0.85
+    again = pickle.loads(pickle.dumps(model))  # a run under way
+    np.testing.assert_array_equal(again.decision_function(X), now)
+    again.partial_fit(X[400:], y[400:])
+
+
+@pytest.mark.parametrize("solver", ["larank", "sonline"])
+def test_what_fit_has_put_down_is_optimal_for_all_examples(solver):
+    """Two parts, then the certificate of both: the dual is that of all examples."""
+    X, y = petals(300, K=3)
+    model = SVMClassifier(5.0, kernel="rbf", gamma=1.0, solver=solver, random_state=0)
+    model.fit(X[:200], y[:200])
+    before = model.dual_objective_
+    model.partial_fit(X[200:], y[200:])
+    assert model.dual_objective_ > before
+    assert model.verify((X, y)).gap < 0.25  # as if kernel rows had never gone
+    # of several classes, one may be new
+    model.partial_fit(X[:20] + 5.0, np.full(20, 7))
+    assert model.classes_.tolist() == [0, 1, 2, 7]
+
+
+def test_regression_and_novelty_go_on_after_fit():
+    X, _ = petals(400)
+    model = SVMRegressor(10.0, kernel="rbf", gamma=1.0, random_state=0).fit(X[:200], X[:200, 0])
+    model.partial_fit(X[200:], X[200:, 0])
+    assert model.n_examples_seen_ == 400 and model.score(X, X[:, 0]) > 0.9
+    detector = NoveltyDetector(gamma=1.0, random_state=0).fit(X[:200])
+    detector.partial_fit(X[200:])
+    assert detector.n_examples_seen_ == 400
+    assert np.mean(detector.predict(X) < 0) == pytest.approx(0.1, abs=0.05)
+
+
+def test_a_fitted_machine_holds_no_training_data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    X = rng.standard_normal((2000, 20)) + 6.0 * y[:, None]  # few patterns are enough
+    for solver in ("lasvm", "larank", "functional_descent", "one_slack", "sampled_cuts"):
+        model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, y)
+        assert len(pickle.dumps(model)) < X.nbytes / 4, solver
+
+
+@pytest.mark.parametrize("solver", ["one_slack", FunctionalDescent(working_set="uniform")])
+def test_solvers_of_kept_examples_begin_anew(solver):
+    X, y = rings(100)
+    model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="holds none of them. It begins anew"):
+        model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"output_kernel": np.eye(2)}, "output_kernel is for kernel machines"),
+        ({"output_kernel": Taxonomy({0: "r", 1: "r"})}, "output_kernel is for kernel machines"),
+        ({"precision": "foo"}, "precision is 'foo'"),
+        ({"gamma": -1}, "gamma must be a positive"),
+        ({"degree": 0}, "degree must be"),
+        ({"kernel": "foo"}, "kernel is 'foo'"),
+    ],
+)
+def test_options_of_kernels_are_checked_in_linear_models(params, message):
+    X, y = rings(50)
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=message):
+            getattr(SVMClassifier(**params), method)(X, y)
+    if "output_kernel" not in params:
+        with pytest.raises(ValueError, match=message):
+            SVMRegressor(**params).fit(X, y)
+
+
+def test_larank_refuses_a_loss_that_it_would_leave_out():
+    X, y = petals(100, K=3)
+    tree = Taxonomy({0: "a", 1: "a", 2: "r", "a": "r"})
+    model = SVMClassifier(kernel="rbf", solver="larank", loss=tree)
+    with pytest.raises(ValueError, match="use solver='sonline'"):
+        model.fit(X, y)
+    model.set_params(solver="sonline").fit(X, y)
+    model.set_params(solver="larank", loss=1.0 - np.eye(3)).fit(X, y)  # nothing is left out
+
+
+@pytest.mark.parametrize("solver", ["larank", "sonline", "svmd", "norma"])
+def test_a_late_class_that_the_output_kernel_knows(solver):
+    """kappa of all classes is known, so that the machine is one that had them all along."""
+    X, y = petals(400, K=4)
+    tree = Taxonomy({0: "left", 1: "left", 2: "right", 3: "right", "left": "all", "right": "all"})
+    params = {"kernel": "rbf", "gamma": 1.0, "output_kernel": tree, "solver": solver}
+    model = SVMClassifier(10.0, random_state=0, **params)
+    order = np.argsort(y == 1, kind="stable")  # class 1 comes last
+    early, late = np.array_split(order, [np.count_nonzero(y != 1)])
+    model.partial_fit(X[early], y[early])
+    assert model.classes_.tolist() == [0, 2, 3]
+    told = SVMClassifier(10.0, random_state=0, **params).partial_fit(
+        X[early], y[early], classes=[0, 1, 2, 3]
+    )
+    model.partial_fit(X[late], y[late])
+    told.partial_fit(X[late], y[late])
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert model.score(X, y) > 0.85 and told.score(X, y) > 0.85
+    with pytest.raises(ValueError, match="row 400 of X: the label 7 is not a node"):
+        model.partial_fit(X[:5], np.full(5, 7))
+
+
+@pytest.mark.parametrize("parameter", ["loss", "output_kernel"])
+def test_a_label_outside_the_taxonomy_is_named(parameter):
+    X, y = petals(60, K=3)
+    tree = Taxonomy({0: "r", 1: "r"})
+    row = int(np.flatnonzero(y == 2)[0])
+    wanted = f"row {row} of y: the label 2 is not a node of the taxonomy of {parameter}"
+    model = SVMClassifier(kernel="rbf", **{parameter: tree})
+    with pytest.raises(ValueError, match=wanted):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=wanted):
+        model.fit_stream((X, y))
+    with pytest.raises(ValueError, match="classes: the label 5 is not a node"):
+        model.partial_fit(X, y, classes=[0, 5])
+
+
+def test_messages_are_short_and_say_numbers_as_people_do():
+    X, y = rings(60)
+    K = pairwise.rbf_kernel(X, X, 1.0)
+    model = SVMClassifier(kernel="precomputed", solver=SVMD(buffer=9, budget="merge"))
+    with pytest.raises(ValueError, match=r"needs the RBF kernel, got Precomputed\(\); use"):
+        model.fit(K, y)
+    with pytest.raises(ValueError, match="only one class, 0;"):
+        SVMClassifier(kernel="rbf").fit(X, np.zeros(60))
+
+
 def test_an_iterator_may_bring_new_classes():
     X, y = petals(600, K=4)
     order = np.argsort(y >= 2, kind="stable")  # classes 2 and 3 come in the second half
@@ -196,8 +371,28 @@ def test_models_are_saved_with_their_patterns(data, tmp_path):
         assert again.kernel_ == model.kernel_ and again.n_support_ == model.n_support_
         assert again.solver_ == model.solver_
     assert load(tmp_path / "lasvm").verify((X, y > 1)).gap >= 0
-    with pytest.raises(ValueError, match="partial_fit cannot go on from it"):
+    with pytest.raises(ValueError, match="partial_fit cannot go on with it"):
         load(tmp_path / "larank").partial_fit(X, y)
+
+
+@pytest.mark.parametrize("columns", [2048, 2049])
+def test_a_function_of_sparse_rows(columns):
+    """Of few columns it gets arrays, of many CSR matrices; what it returns may be sparse."""
+    X = sp.random(120, columns, 0.01, "csr", random_state=0)
+    y = np.arange(120) % 3
+    kinds = set()
+
+    def product(A, B):
+        kinds.update((sp.issparse(A), sp.issparse(B)))
+        return A @ B.T
+
+    model = SVMClassifier(10.0, kernel=product, random_state=0).fit(X, y)
+    assert kinds == {columns > 2048} and model.score(X, y) > 0.95
+    patterns = model._current_machine().support.patterns
+    values = model.kernel_.block(patterns, patterns)
+    assert isinstance(values, np.ndarray)
+    rows = sp.csr_matrix(patterns.plain)
+    np.testing.assert_allclose(values, (rows @ rows.T).toarray(), rtol=1e-5)
 
 
 def test_the_function_of_a_kernel_is_given_again(tmp_path):
@@ -259,7 +454,7 @@ def test_losses_and_output_kernels_reach_the_solver():
             5.0,
             kernel="rbf",
             gamma=1.0,
-            loss=tree,
+            loss="zero_one" if solver == "larank" else tree,
             output_kernel=tree,
             solver=solver,
             random_state=0,

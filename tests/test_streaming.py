@@ -274,8 +274,17 @@ def test_loaded_models_do_not_go_on(tmp_path):
     assert loaded.progressive_loss_ == model.progressive_loss_
     assert loaded.certificate_ == model.certificate_
     assert loaded.verify((X, y)) == model.verify((X, y))
-    with pytest.raises(ValueError, match="dual variables"):
+    with pytest.raises(ValueError, match="Pickle the estimator"):
         loaded.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["dual_coordinate", "pegasos", "functional_descent"])
+def test_a_batch_fit_says_why_it_does_not_go_on(solver):
+    X, y = blobs()
+    model = SVMClassifier(solver=solver, random_state=0).fit(X, y)
+    model.set_params(solver="streaming_dual")
+    with pytest.warns(UserWarning, match="keeps the weights alone, .* It begins anew"):
+        model.partial_fit(X, y)
 
 
 def test_streaming_solver_in_fit():

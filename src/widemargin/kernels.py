@@ -18,7 +18,7 @@ patterns: float32 unless asked otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -229,7 +229,7 @@ class Precomputed:
     pairs (`numbered`); afterwards it is a row of kernel values with all training examples.
     """
 
-    matrix: Any = None
+    matrix: Any = field(default=None, repr=False)
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         rows = A.matrix if self.matrix is None else self.matrix[numbers(A)]
@@ -251,12 +251,18 @@ def numbers(A: Patterns) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel of the caller's own: `function(X, Z)` gives all pairs."""
+    """A kernel of the caller's own: `function(X, Z)` gives all pairs.
+
+    X and Z are arrays; CSR matrices where the data is sparse with more than `DENSE_COLUMNS`
+    columns. Their numbers are of the model's precision. It returns an array or a sparse matrix.
+    """
 
     function: Callable[[Any, Any], Any]
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
-        found = np.asarray(self.function(A.plain, B.plain), dtype=A.squares.dtype)
+        given = self.function(A.plain, B.plain)
+        given = given.toarray() if sp.issparse(given) else given
+        found = np.asarray(given, dtype=A.squares.dtype)
         if found.shape != (len(A), len(B)):
             raise ValueError(
                 f"The kernel function returned an array of shape {found.shape} for {len(A)} and "
@@ -312,24 +318,31 @@ def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float
         if callable(kernel):
             return Function(kernel)
         raise TypeError(f"kernel is {kernel!r}; a name, a function or a kernel is needed.")
-    if kernel not in NAMES:
-        raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
+    check_kernel(kernel, gamma, degree, coef0)
     made = NAMES[kernel]()
     has = made.__dataclass_fields__
     if "degree" in has:
-        whole(1).check("degree", degree)
-        Numbers().check("coef0", coef0)
         made = replace(made, degree=int(degree), coef0=float(coef0))
     if "gamma" in has:
         made = replace(made, gamma=gamma_value(gamma, X))
     return made
 
 
+def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
+    """Parameters of kernels by name, whether the kernel has them or not."""
+    if isinstance(kernel, str) and kernel not in NAMES:
+        raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
+    whole(1).check("degree", degree)
+    Numbers().check("coef0", coef0)
+    if not isinstance(gamma, str):
+        POSITIVE.check("gamma", gamma)
+    elif gamma not in ("scale", "auto"):
+        raise ValueError(f"gamma is {gamma!r}; 'scale', 'auto' or a number is needed.")
+
+
 def gamma_value(gamma: Any, X) -> float:
-    """A positive number, from itself or from a word."""
+    """A positive number, from itself or from a word; see `check_kernel`."""
     if isinstance(gamma, str):
-        if gamma not in ("scale", "auto"):
-            raise ValueError(f"gamma is {gamma!r}; 'scale', 'auto' or a number is needed.")
         d = X.shape[1]
         if gamma == "auto":
             return 1.0 / d
@@ -338,7 +351,6 @@ def gamma_value(gamma: Any, X) -> float:
         else:
             variance = float(np.var(X, dtype=np.float64))
         return 1.0 / (d * variance) if variance > 0 else 1.0
-    POSITIVE.check("gamma", gamma)
     return float(gamma)
 
 

@@ -2,7 +2,7 @@
 
 "identity"   classes share nothing: kappa(y, y') = [y = y']
 a Taxonomy   number of nodes on the common part of the paths from the root (Vishwanathan et
-             al., section 3.4), divided by the largest such number
+             al., section 3.4)
 a matrix     in the order of the classes, symmetric and positive semi-definite
 """
 
@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from .losses import Taxonomy
+
+#: Matrices up to this size have all eigenvalues computed; larger ones have so many Lanczos steps.
+SMALL, STEPS = 1000, 30
 
 
 def output_matrix(kappa: Any, classes: np.ndarray) -> np.ndarray | None:
@@ -54,14 +57,47 @@ def output_matrix(kappa: Any, classes: np.ndarray) -> np.ndarray | None:
 
 def warn_unless_psd(matrix: np.ndarray, name: str) -> None:
     """Tell of a negative eigenvalue: no such features exist, and duals may fall."""
-    values = np.linalg.eigvalsh(matrix)
-    if values[0] < -1e-8 * max(1.0, abs(values[-1])):
+    is_small = len(matrix) <= SMALL
+    values = np.linalg.eigvalsh(matrix.astype(np.float64)) if is_small else ritz_values(matrix)
+    rounding = 1e-5 if matrix.dtype == np.float32 else 1e-8
+    if values[0] < -rounding * max(1.0, abs(values[-1])):
+        found = f"is {values[0]:.4g}" if is_small else f"is {values[0]:.4g} or less"
+        more = "that much" if is_small else "that much, and a little more,"
         warnings.warn(
-            f"{name} is not positive semi-definite: its smallest eigenvalue is {values[0]:.4g}. "
-            "Training may not converge; adding that much to the diagonal repairs it.",
+            f"{name} is not positive semi-definite: its smallest eigenvalue {found}. "
+            f"Training may not converge; adding {more} to the diagonal repairs it.",
             UserWarning,
             stacklevel=3,
         )
+
+
+def ritz_values(matrix: np.ndarray, steps: int = STEPS) -> np.ndarray:
+    """Eigenvalues of a symmetric matrix on the space of some Lanczos steps, in increasing order.
+
+    The least one is x' A x of a unit vector x: the least eigenvalue is that or less, so a negative
+    one is a proof. How many steps show it depends on how far it is from the others.
+
+    Examples
+    --------
+    >>> ritz_values(np.diag([3.0, -1.0, 2.0, 2.0])).round(6)
+    array([-1.,  2.,  3.])
+    """
+    n = len(matrix)
+    steps = min(steps, n)
+    V, a, b = np.zeros((steps + 1, n)), np.zeros(steps), np.zeros(steps)
+    first = np.random.default_rng(0).standard_normal(n)  # the same warning for the same matrix
+    V[0] = first / np.linalg.norm(first)
+    for j in range(steps):
+        w = (matrix @ V[j].astype(matrix.dtype)).astype(np.float64)
+        a[j] = w @ V[j]
+        for _ in range(2):  # once leaves rounding behind
+            w -= V[: j + 1].T @ (V[: j + 1] @ w)
+        b[j] = np.linalg.norm(w)
+        if b[j] <= 1e-10 * np.abs(a).max():  # the space is whole
+            break
+        V[j + 1] = w / b[j]
+    m = j + 1
+    return np.linalg.eigvalsh(np.diag(a[:m]) + np.diag(b[: m - 1], 1) + np.diag(b[: m - 1], -1))
 
 
 def common_ancestors(tree: Taxonomy, classes: np.ndarray) -> np.ndarray:

@@ -167,13 +167,17 @@ def row_dot(rows, i, w):
 
 @kernel
 def write_plane(rows, i, factor, offset, stride, at, index, value):
-    """Append factor * x_i to a sparse plane, feature j at `offset + stride * j`; return the end."""
+    """Append factor * x_i to a sparse plane, feature j at `offset + stride * j`; return the end.
+
+    Zeros are left out, so that dense rows make the planes of CSR rows, and sums over them are the
+    same to the last bit. Without a branch: what is written for a zero is written again.
+    """
     start, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])
     for k in range(start, end):
         column = np.uint64(rows.indices[k]) if rows.indices.size else k - start
         index[at] = offset + stride * column
         value[at] = factor * rows.values[k]
-        at += 1
+        at += 1 if rows.values[k] != 0 else 0
     if rows.bias != 0.0:
         index[at] = offset + stride * rows.n_columns
         value[at] = factor * rows.bias

@@ -163,14 +163,20 @@ def add_train(commands: Any) -> None:
     group.add_argument("--tabs", action="store_true", help="one tab between cells, not spaces")
     group.add_argument("--comment", metavar="TEXT", help="lines that begin so are left out")
     group = parser.add_argument_group("learning")
-    tol = "relative gap to reach (default 0.001; 0.01 for tag)"
+    tol = "relative gap to reach (default 0.001; 0.01 for tag); with a kernel that of --passes auto"
     group.add_argument("--tol", type=number(float, 0, True), help=tol)
-    many = 'passes at most, or "auto": until the gap is proven (default: auto; 1 for a pipe)'
+    many = (
+        'passes at most, or "auto": until the gap is proven (default: auto; 1 for a pipe; with a '
+        "kernel those of the solver, mostly 1 or 2)"
+    )
     group.add_argument("--passes", type=passes, metavar="N", help=many)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
     group.add_argument("--solver", choices=SOLVERS, default="auto", metavar="NAME", help=how)
-    limit = "megabytes for data and what is kept of it (default 512)"
-    group.add_argument("--memory", type=number(float, 1), default=512.0, metavar="MB", help=limit)
+    limit = (
+        "megabytes for data and what is kept of it (default 512); where given, half of it is for "
+        "the patterns and kernel values of lasvm, larank and sonline"
+    )
+    group.add_argument("--memory", type=number(float, 1), metavar="MB", help=limit)
     group.add_argument("--seed", type=number(int, 0, high=2**32 - 1), default=0)
     check = "prove the gap by one more pass at fixed weights (default: unless --passes 1)"
     group.add_argument("--verify", action=argparse.BooleanOptionalAction, help=check)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class CommandError(Exception):
     """The command cannot be carried out: exit code 1."""
@@ -20,11 +22,22 @@ OPTIONS = {
     "Declare all of them: classes=[...].": "Declare all of them: --classes a,b,c.",
     "Pass classes=... where": "Pass --classes a,b,c where",
     "hash_bits would take it": "--hash-bits would take it",
-    "solver='out_of_core'": "--solver out_of_core",
     "memory=": "--memory ",
     "resume it, or remove": "go on with --resume, or remove",
     "is beyond n_features=": "is beyond the features of the model, ",
+    "pass classes=[...] or": "pass --classes a,b,c or",
+    "declare them, classes=[...].": "declare them, --classes a,b,c.",
+    "must be told: classes=[...].": "must be told: --classes a,b,c.",
+    "all classes: classes=[...].": "all classes: --classes a,b,c.",
+    "passes=None and verify=True are": "--passes auto and --verify are",
+    "budget=": "--budget ",
+    "taxonomy of loss ": "taxonomy of --loss ",
+    "taxonomy of output_kernel ": "taxonomy of --output-kernel ",
+    "class_weight of": "--class-weight of",
+    "class_weight needs": "--class-weight needs",
 }
+#: A solver by its name.
+SOLVER = re.compile(r"solver='(\w+)'")
 
 
 def as_message(error: BaseException) -> str:
@@ -37,4 +50,5 @@ def as_message(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     for python, shell in OPTIONS.items():
         text = text.replace(python, shell)
+    text = SOLVER.sub(r"--solver \1", text)
     return " ".join(text.split())

@@ -12,12 +12,13 @@ import numpy as np
 from .. import Ranker
 from ..checkpoint import FILE
 from ..estimators.kernel import Shuffled
-from ..solvers import NAMES, FunctionalDescent, OutOfCore, StreamingDual
+from ..solvers import NAMES, FunctionalDescent, LaRank, LaSVM, OutOfCore, StreamingDual
 from ..stopping import Callback
 from ..stream_run import hinges_of
 from ..streams import ArrayStream, StreamError
 from ..streams.disk_file import DiskFull
 from ..streams.fingerprint import Fingerprint
+from ..streams.opening import as_stream
 from .errors import CommandError
 from .live import Watcher, say
 from .options import ONLINE, buffer_options
@@ -85,8 +86,19 @@ def fit_kernel(
             order = np.random.default_rng(args.seed).permutation(n)
             source = Shuffled(loaded.X, loaded.y, loaded.weight, order, name=stream.name)
             epochs = model.planned_epochs(loaded.y if classes is None else classes, n)
+    if args.memory_is_given and args.task == "classify":
+        classes = keep_to_memory(args, model, source, classes)
     passes = None if args.passes == "auto" else plan.passes or epochs
     fit_stream(args, model, source, classes, passes, watcher)
+
+
+def keep_to_memory(args: Any, model: Any, source: Any, classes: Any) -> Any:
+    """Let --memory be the bound of a solver that has one; the classes, where they are known."""
+    model._begin_stream(as_stream(source), classes)
+    solver = model._streaming_solver()
+    if isinstance(solver, LaRank | LaSVM):
+        model.solver = dataclasses.replace(solver, memory=args.memory / 2)
+    return None if model._may_grow else model.classes_
 
 
 def new_solver(args: Any, plan: Plan) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegressor
 from ..checkpoint import OWN
 from ..losses import Taxonomy
+from ..solvers import NAMES
 from ..streams.opening import SEQUENCES
 from .errors import CommandError, UsageError
 from .reading import check_output, whole_numbers
@@ -24,6 +25,8 @@ ONLINE = ("functional_descent", "pegasos")
 #: Those that take --buffer.
 BUFFERED = ("svmd", "norma", *ONLINE)
 KERNEL_SOLVERS = (*KERNEL_ONLY, *ONLINE, "one_slack", "sampled_cuts")
+#: Megabytes where --memory says nothing.
+MEMORY = 512.0
 #: Losses where --loss says nothing.
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
@@ -95,6 +98,9 @@ def check_task(args: Any) -> None:
             words = " and ".join(", ".join(tasks).rsplit(", ", 1))
             raise UsageError(f"--{name.replace('_', '-')} is for train {words}.")
     check_kernel(args)
+    args.memory_is_given = args.memory is not None
+    if args.memory is None:
+        args.memory = MEMORY
     if args.task in LOSSES and args.loss is None:
         args.loss = LOSSES[args.task]
     if args.C is None:
@@ -148,8 +154,32 @@ def check_kernel(args: Any) -> None:
     if args.buffer is not None and not (is_kernel_machine(args) and args.solver in BUFFERED):
         known = ", ".join(BUFFERED)
         raise UsageError(f"--buffer is for kernel machines: --kernel, and --solver {known}.")
-    if is_kernel_machine(args) and args.intercept_scaling != 1.0:
+    if is_kernel_machine(args):
+        check_kernel_machine(args)
+
+
+def check_kernel_machine(args: Any) -> None:
+    """What a kernel machine would leave out."""
+    if args.intercept_scaling != 1.0:
         raise UsageError("--intercept-scaling is for linear models.")
+    if args.tol is not None and args.passes != "auto" and not args.verify:
+        raise UsageError(
+            "--tol is the gap that --passes auto goes on to; with a kernel the passes are those of "
+            "the solver: add --passes auto."
+        )
+    if args.solver == "larank" and args.loss not in (None, "zero_one"):
+        raise UsageError("--solver larank learns for the 0-1 loss; use sonline with --loss.")
+    name = args.solver
+    if name == "auto":
+        name = "lasvm" if args.task == "classify" else "svmd"
+    asked = [*["--passes auto"] * (args.passes == "auto"), *["--verify"] * bool(args.verify)]
+    solver: Any = NAMES[name]
+    reason = solver.uncertified
+    if asked and reason is not None:
+        raise UsageError(
+            f"--solver {name} cannot prove a gap ({reason}): {' and '.join(asked)} is impossible "
+            "with it."
+        )
 
 
 def kernel_options(args: Any) -> dict[str, Any]:

@@ -188,7 +188,7 @@ KERNEL_COLUMNS = {
     "violation": ("Violation of the worst pair", True),
     "margin": ("Margin", False),
     "gradient_trace": ("Agreement of gradients <g, v>", False),
-    "budget_error": ("Error of the budget |f - f'|", False),
+    "budget_error": ("Error of the budget, at most", False),
 }
 
 
@@ -213,8 +213,18 @@ def add_kernel(page: Report, story: Story) -> None:
             "Kernel values in millions",
         ),
     ]
-    for name, (title, is_log) in KERNEL_COLUMNS.items():
-        if name in history and np.isfinite(history[name]).any():
+    drawn = [name for name in KERNEL_COLUMNS if name in history]
+    if "budget_error" in drawn and not np.any(history["budget_error"] > 0):
+        drawn.remove("budget_error")  # nothing has left
+    if "budget_error" in drawn:
+        page.text(
+            "Patterns have left to keep to the budget. The error of the budget is an upper bound "
+            "of |f - f'|, how far f' is from what f would be without it: the sum of what each "
+            "removal changed."
+        )
+    for name in drawn:
+        title, is_log = KERNEL_COLUMNS[name]
+        if np.isfinite(history[name]).any():
             charts.append(
                 chart([Series(title, seen, history[name], 3)], "examples", title, is_log=is_log)
             )

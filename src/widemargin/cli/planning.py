@@ -60,10 +60,10 @@ def kernel_plan(args: Any, stream: Watched, passes: int | None) -> Plan:
     """Kernel machines are learnt online: rows in random order where they fit into memory."""
     if args.passes == "auto" and args.verify is False:
         raise UsageError("--passes auto needs the gap, which --no-verify leaves out.")
-    needed = f"about {max(1, round(stream.memory)):,} MB in memory"
     if not stream.repeatable:
         check_pipe(args, stream)
         return Plan(args.solver, 1, "a pipe is read once, in its order", True)
+    needed = f"about {max(1, round(stream.memory)):,} MB in memory"
     if stream.memory > args.memory:
         reason = f"{needed}, more than --memory {args.memory:g}: the rows come in their order"
         return Plan(args.solver, passes, reason, True)

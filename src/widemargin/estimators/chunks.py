@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..losses import Taxonomy
+from ..losses.labels import plain
 from ..streams import ArrayStream, Chunk, StreamError
 
 
@@ -69,6 +72,33 @@ def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
             f"{known}. Declare all of them: classes=[...]."
         )
     return label
+
+
+def shown(label: Any) -> str:
+    """A label in words: numbers as people write them, text in quotes.
+
+    Examples
+    --------
+    >>> shown(np.float64(2.0)), shown(np.int64(1234567)), shown(np.str_("cat"))
+    ('2', '1234567', "'cat'")
+    """
+    label = plain(label)
+    return repr(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def check_nodes(trees: Mapping[str, Taxonomy], labels: np.ndarray, examples: Chunk | None) -> None:
+    """Every label must be a node of these taxonomies; a strange one is named, with its row."""
+    for parameter, tree in trees.items():
+        for label in labels.tolist():
+            if label in tree.parents:
+                continue
+            where = "classes"
+            if examples is not None and label in (y := np.asarray(examples.y)):
+                where = examples.where(int(np.flatnonzero(y == label)[0]))
+            raise ValueError(
+                f"{where}: the label {shown(label)} is not a node of the taxonomy of {parameter} "
+                f"({tree!r}). Add it to the taxonomy, or leave out such examples."
+            )
 
 
 def labels_of(stream) -> np.ndarray:

@@ -12,17 +12,16 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..losses import cost_matrix
+from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
-from ..streams import ArrayStream
-from .chunks import class_numbers, example_weights, labels_of
+from ..streams import ArrayStream, Chunk
+from .chunks import check_nodes, class_numbers, example_weights, labels_of, shown
 from .fitting import (
     SolverParameters,
-    check_parameters,
     checked_data,
     checked_inputs,
     checked_weights,
@@ -52,8 +51,10 @@ class SVMClassifier(
         Cost [true, predicted] in the order of `classes_`.
     solver : "auto", a name or an instance of `widemargin.solvers`
     kernel : "linear", "rbf", "poly", "laplacian", "intersection", "chi2", "precomputed" or function
-        A function f(X, Z) gives k of all pairs. With "linear" the solver decides: a linear model,
-        or patterns and coefficients by "lasvm", "larank", "sonline", "svmd" or "norma".
+        A function f(X, Z) gives k of all pairs, as an array or a sparse matrix. It gets arrays; of
+        sparse data with more than 2,048 columns it gets CSR matrices. With "linear" the solver
+        decides: a linear model, or patterns and coefficients by "lasvm", "larank", "sonline",
+        "svmd" or "norma".
     gamma : float, "scale" or "auto"
         As in SVC.
     degree, coef0 : int, float
@@ -67,7 +68,8 @@ class SVMClassifier(
         Whether the loss scales the margin or the slack. Of kernel machines with more than two
         classes "slack" is for "functional_descent", "pegasos", "one_slack" and "sampled_cuts".
     tol : float
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop. A kernel machine makes the passes of its solver, and
+        `tol` counts where the gap decides: `fit_stream(passes=None)`.
     fit_intercept : bool or "auto"
         "auto" is True for linear models, False for kernel machines. The intercept of a linear
         model is the weight of a constant feature and is regularised.
@@ -169,13 +171,15 @@ class SVMClassifier(
         sample_weight : array (n,), optional
             Factors of C per example.
         """
-        check_parameters(self)
+        self._check_parameters()
         X, y = checked_data(self, X, y)
-        self.classes_ = self._outputs(np.unique(y))
+        labels = np.unique(y)
+        check_nodes(self._trees(), labels, Chunk(X, y, source="y"))
+        self.classes_ = self._outputs(labels)
         check_labels(self.classes_)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one class, {self.classes_[0]!r}; at least two classes are needed."
+                f"y has only one class, {shown(labels[0])}; at least two classes are needed."
             )
         self.loss_matrix_ = self._costs()
         if self.is_kernel_machine:
@@ -204,6 +208,11 @@ class SVMClassifier(
         all data.
         """
         return self._partial_fit(X, y, sample_weight, classes)
+
+    def _trees(self) -> dict[str, Taxonomy]:
+        """Taxonomies that must know all labels, by the names of their parameters."""
+        given = {"loss": self.loss, "output_kernel": self.output_kernel}
+        return {name: tree for name, tree in given.items() if isinstance(tree, Taxonomy)}
 
     def _outputs(self, labels: np.ndarray) -> np.ndarray:
         """All classes that may be predicted, from those of the examples."""
@@ -252,8 +261,18 @@ class SVMClassifier(
             raise ValueError(f"{type(solver).__name__} has no output kernel; use 'larank'.")
         if kind == "classes":
             self._check_rescaling(solver)
+            self._check_loss(solver)
         outputs = 1 if kind == "binary" else K
         return KernelTask(kind, outputs, self.loss_matrix_, kappa, rescaling=self.rescaling)
+
+    def _check_loss(self, solver) -> None:
+        """LaRank has the 0-1 loss in its margins."""
+        is_blind = isinstance(solver, LaRank) and not solver.sensitive
+        if is_blind and np.any(self.loss_matrix_ != 1.0 - np.eye(len(self.classes_))):
+            raise ValueError(
+                "LaRank learns for the 0-1 loss and would leave loss=... out; use "
+                "solver='sonline', which is LaRank with a loss."
+            )
 
     def _check_rescaling(self, solver) -> None:
         """Slack rescaling changes the dual of several classes; where all losses are 1, nothing."""
@@ -283,28 +302,38 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
+    def _taken_up(self, machine, lasting):
+        """After `fit` nobody has declared the classes: a learner of several may meet others."""
+        run = super()._taken_up(machine, lasting)
+        is_open = run.learner.task.kind == "classes" and self.class_weight is None
+        self._may_grow = self._may_grow or is_open
+        return run
+
     def _admit_classes(self, chunk) -> None:
         """Classes that appear late get their place among the others."""
         found = np.unique(np.asarray(chunk.y))
         new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
         learner = None if self._run is None else self._run.learner
-        if learner is not None and new.size and not isinstance(self.output_kernel, str):
+        is_matrix = not isinstance(self.output_kernel, str | Taxonomy)
+        if learner is not None and new.size and is_matrix:
             raise ValueError(
-                f"The class {new[0]!r} appears late, and output_kernel must be known for all "
+                f"The class {shown(new[0])} appears late, and output_kernel must be known for all "
                 "classes: declare them, classes=[...]."
             )
+        check_nodes(self._trees(), new, chunk)
         for label in new:
             at = int(np.searchsorted(self.classes_, label)) if len(self.classes_) else 0
             dtype = np.result_type(self.classes_, new) if len(self.classes_) else new.dtype
             self.classes_ = np.insert(self.classes_.astype(dtype), at, label)
             if learner is not None:
                 self.loss_matrix_ = self._costs()
+                learner.task.output_kernel = output_matrix(self.output_kernel, self.classes_)
                 learner.insert_output(at, self.loss_matrix_)
         if new.size:
             check_labels(self.classes_)
             if len(self.classes_) < 2:
                 raise ValueError(
-                    f"The first examples have only one class, {self.classes_[0]!r}; pass "
+                    f"The first examples have only one class, {shown(self.classes_[0])}; pass "
                     "classes=[...] or begin with examples of two."
                 )
             self.loss_matrix_ = self._costs()
@@ -331,9 +360,11 @@ class SVMClassifier(
             labels = labels.astype(np.int64)
         if len(labels) < 2:
             raise ValueError(
-                f"Only one class, {labels[0]!r}, is known; at least two classes are needed. "
+                f"Only one class, {shown(labels[0])}, is known; at least two classes are needed. "
                 "Pass classes=... where the first examples do not show all."
             )
+        known = Chunk(stream.X, stream.y, source="y") if isinstance(stream, ArrayStream) else None
+        check_nodes(self._trees(), labels, known)
         self.classes_ = self._outputs(labels)
         self.loss_matrix_ = self._costs()
         self.class_weights_ = None
@@ -375,7 +406,7 @@ class SVMClassifier(
         wrong = np.flatnonzero(~np.isfinite(per_class) | (per_class < 0))
         if wrong.size:
             label, weight = self.classes_[wrong[0]], per_class[wrong[0]]
-            raise ValueError(f"class_weight of class {label!r} is {weight}; >= 0 is needed.")
+            raise ValueError(f"class_weight of class {shown(label)} is {weight}; >= 0 is needed.")
         per_example = per_class[np.searchsorted(self.classes_, y)]
         weights = per_example if weights is None else weights * per_example
         refuse_all_zero(weights)
@@ -404,7 +435,8 @@ class SVMClassifier(
         strange = self.classes_[true] != y
         if strange.any():
             label = y[strange][0]
-            raise ValueError(f"The held-out data has a class that training has not: {label!r}.")
+            name = shown(label)
+            raise ValueError(f"The held-out data has a class that training has not: {name}.")
         return self.loss_matrix_.ravel()[true * K + predicted]
 
     def decision_function(self, X):

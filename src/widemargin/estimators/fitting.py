@@ -231,7 +231,7 @@ def fit_linear(estimator, problem, X, y, target, weights, rescaling="margin"):
 
 def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
     """Run the solver under scikit-learn's callbacks and set what was learnt."""
-    estimator._run = None  # what an earlier stream left behind
+    estimator._run = estimator._lasting = None  # what an earlier fit left behind
     for name in LEARNT:
         estimator.__dict__.pop(name, None)
     rule = SklearnCallbacks(estimator, X, y, estimator._attributes)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, kernel_hinges
-from ..kernels import DENSE_COLUMNS, Precomputed, is_stored_dense, make_kernel
+from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
@@ -29,12 +29,11 @@ from ..streams.fingerprint import Fingerprint, hashed_items
 from ..tensorfile import named, under
 from .chunks import check_weights
 from .fitting import named_solver
+from .lasting import Lasting, put_down, take_up
 from .streaming import Streaming
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
-#: Rows of a precomputed kernel whose eigenvalues are looked at.
-LOOKED_AT = 1000
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
 LINEAR_ONLY = {
     "prior": None,
@@ -91,6 +90,7 @@ class KernelModel(Streaming):
     _score_losses: Callable
     _auto_kernel_solver: Callable
     _machine: Machine | None
+    _lasting: Lasting | None  # what learning goes on from after `fit`
     _given: Any  # a precomputed kernel, while the model is fitted
     solver_: Any
     dual_objective_: float | None
@@ -172,14 +172,58 @@ class KernelModel(Streaming):
             self.fit_stream(Shuffled(X, y, weights, order, solver=solver), passes=max(1, int(most)))
         finally:
             self._n_rows_known = self._given = None
-        machine, self._run = self._current_machine(), None  # rows between patterns go first
-        self._machine = machine.compacted()
+        assert isinstance(self._run, KernelRun)
+        self._machine, self._lasting = put_down(self._run)
+        self._run = None
         if self._is_precomputed:
+            self._lasting = None
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
         if names is not None:
             self.feature_names_in_ = names
         return self
+
+    def _run_so_far(self):
+        """A run that `fit` has put down is taken up again."""
+        run = super()._run_so_far()
+        if self.is_kernel_machine and self._is_precomputed:
+            raise ValueError(
+                "kernel='precomputed' needs all kernel values at once, those of new examples with "
+                "earlier ones too: use fit, not partial_fit."
+            )
+        lasting = getattr(self, "_lasting", None)
+        if run is None and lasting is not None and self.is_kernel_machine:
+            self._check_unchanged()
+            run = self._run = self._taken_up(self._current_machine(), lasting)
+        return run
+
+    def _taken_up(self, machine: Machine, lasting: Lasting) -> KernelRun:
+        """The run that was put down."""
+        trained = self._trained
+        run = self._new_run()
+        self._trained, self._n_rows_known = trained, lasting.n_examples
+        try:
+            take_up(run, machine, lasting)
+        finally:
+            self._n_rows_known = None
+        self._columns, self._is_fixed = int(self.n_features_in_), True
+        run.history = self.history_
+        return run
+
+    def _left_by_fit(self) -> str:
+        if not self.is_kernel_machine:
+            return super()._left_by_fit()
+        name = type(self.solver_).__name__
+        return f"{name} goes on from examples it has seen, and a fitted model holds none of them"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a run that is under way is put down."""
+        state: Any = super().__getstate__()
+        run = state.get("_run")
+        if isinstance(run, KernelRun) and run.learner is not None:
+            machine, lasting = put_down(run)
+            state = state | {"_run": None, "_machine": machine, "_lasting": lasting}
+        return state
 
     def planned_epochs(self, y, n: int) -> int:
         """Passes that `fit` would make over n examples with these labels; n is remembered."""
@@ -187,6 +231,20 @@ class KernelModel(Streaming):
         if isinstance(self, ClassifierMixin):
             self.classes_ = np.unique(y)
         return int(self._streaming_solver().epochs)
+
+    def _check_parameters(self) -> None:
+        """All of them, whether the model has a kernel or not."""
+        super()._check_parameters()
+        check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        if self.precision not in ("float32", "float64"):
+            raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
+        kappa = getattr(self, "output_kernel", "identity")
+        is_plain = isinstance(kappa, str) and kappa == "identity"
+        if not (is_plain or self.is_kernel_machine):
+            raise ValueError(
+                "output_kernel is for kernel machines, and this model is linear: give it a kernel, "
+                "or solver='larank'. Linear models that share weights are TaxonomyClassifier's."
+            )
 
     def _check_kernel_parameters(self) -> None:
         """Before any work is done."""
@@ -204,8 +262,6 @@ class KernelModel(Streaming):
         rescaling = getattr(self, "rescaling", "margin")
         if rescaling not in ("margin", "slack"):
             raise ValueError(f"rescaling is {rescaling!r}; 'margin' or 'slack' is needed.")
-        if self.precision not in ("float32", "float64"):
-            raise ValueError(f"precision is {self.precision!r}; 'float32' or 'float64' is needed.")
         if not (isinstance(self.fit_intercept, bool) or self.fit_intercept == "auto"):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}; True, False or 'auto'.")
         self._streaming_solver()
@@ -229,7 +285,8 @@ class KernelModel(Streaming):
             return super()._new_run()
         self._check_kernel_parameters()
         solver = self._streaming_solver()
-        self._columns, self._is_fixed, self._trained, self._machine = 0, False, None, None
+        self._columns, self._is_fixed, self._trained = 0, False, None
+        self._machine = self._lasting = None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
 
@@ -354,8 +411,10 @@ def checked_gram(K: Any) -> np.ndarray:
             f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
             f"{K.shape}."
         )
-    if not np.allclose(K, K.T, rtol=1e-4, atol=1e-6 * float(np.abs(K).max(initial=1.0))):
-        raise ValueError("The precomputed kernel matrix is not symmetric.")
-    part = K[:LOOKED_AT, :LOOKED_AT]
-    warn_unless_psd(np.asarray(part, dtype=np.float64), "The precomputed kernel matrix")
+    least = 1e-6 * max(1.0, float(K.max(initial=1.0)), -float(K.min(initial=0.0)))
+    for rows in gen_batches(len(K), 256):  # no copies of the matrix
+        part, mirror = K[rows, : rows.stop], K[: rows.stop, rows].T
+        if np.any(np.abs(part - mirror) > least + 1e-4 * np.abs(mirror)):
+            raise ValueError("The precomputed kernel matrix is not symmetric.")
+    warn_unless_psd(K, "The precomputed kernel matrix")
     return K

@@ -15,7 +15,7 @@ from ..persistence import Saving
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
 from .chunks import example_weights
-from .fitting import SolverParameters, check_parameters, checked_inputs, checked_weights, is_number
+from .fitting import SolverParameters, checked_inputs, checked_weights, is_number
 from .kernel import KernelModel
 
 #: Training examples that decide where the margin is.
@@ -99,7 +99,7 @@ class NoveltyDetector(
         y : ignored
         sample_weight : array (n,), optional
         """
-        check_parameters(self)
+        self._check_parameters()
         X = self._checked(X, reset=True)
         self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X))
         self._set_margin(X)

@@ -17,7 +17,6 @@ from ..solvers.kernel_learner import KernelTask
 from .chunks import example_weights
 from .fitting import (
     SolverParameters,
-    check_parameters,
     checked_data,
     checked_inputs,
     checked_weights,
@@ -119,7 +118,7 @@ stop, warm_start, random_state
         sample_weight : array (n,), optional
             Factors of C per example.
         """
-        check_parameters(self)
+        self._check_parameters()
         self._check_epsilon()
         X, y = checked_data(self, X, y, y_numeric=True)
         weights = checked_weights(sample_weight, X)

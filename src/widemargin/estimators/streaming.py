@@ -129,7 +129,7 @@ class Streaming:
             Called with a `StreamProgress` now and then.
         """
         stream = as_stream(stream)
-        check_parameters(self)
+        self._check_parameters()
         reads_once = isinstance(self._streaming_solver(), OutOfCore)
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
@@ -230,8 +230,8 @@ class Streaming:
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes):
-        check_parameters(self)
-        run = getattr(self, "_run", None)
+        self._check_parameters()
+        run = self._run_so_far()
         X, y = self._checked_part(X, y, run is None)
         if run is None:
             self._check_fresh()
@@ -269,23 +269,40 @@ class Streaming:
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         return {name: value for name, value in params.items() if name not in LIMITS}
 
+    def _run_so_far(self) -> StreamRun | None:
+        """The run that `partial_fit` goes on with, if there is one."""
+        return getattr(self, "_run", None)
+
     def _check_fresh(self) -> None:
-        """`partial_fit` goes on from dual variables, which `fit` and files do not keep."""
+        """`partial_fit` goes on from more than weights, which is all that files have."""
         if not hasattr(self, "history_"):
             return
         if not hasattr(self, "_run"):
             raise ValueError(
-                "This model was loaded from a file, which has no dual variables; partial_fit "
-                "cannot go on from it. Use a new estimator, or a checkpoint of fit_stream."
+                "This model was loaded from a file, which holds what predictions need, not what "
+                "learning goes on from; partial_fit cannot go on with it. Pickle the estimator "
+                "instead, or use a new one; a stream that was cut short goes on from its "
+                "checkpoint, fit_stream(..., checkpoint=..., resume=True)."
             )
         warnings.warn(
-            "partial_fit cannot go on from a model that `fit` made (it has no dual variables); "
-            "it begins anew.",
+            f"partial_fit cannot go on from this model: {self._left_by_fit()}. It begins anew.",
             UserWarning,
             stacklevel=4,
         )
 
+    def _left_by_fit(self) -> str:
+        """Why `partial_fit` cannot go on after `fit`."""
+        name = type(self.solver_).__name__
+        return (
+            f"`fit` by {name} keeps the weights alone, not what learning goes on from; a model "
+            "that is to go on begins with partial_fit or fit_stream"
+        )
+
     # ------------------------------------------------------------ for all estimators
+
+    def _check_parameters(self) -> None:
+        """Before any work is done."""
+        check_parameters(self)
 
     def _streaming_solver(self) -> Any:
         """The solver of a stream, or an error in words."""

@@ -109,6 +109,11 @@ max_passes, max_seconds, stop, warm_start, random_state
         self.level_sizes = level_sizes
         self.inner_nodes = inner_nodes
 
+    def _trees(self) -> dict[str, Taxonomy]:
+        given = super()._trees()
+        is_tree = isinstance(self.taxonomy, Taxonomy)
+        return given | {"taxonomy": self.taxonomy} if is_tree else given
+
     def _outputs(self, labels: np.ndarray) -> np.ndarray:
         """The classes, with the nodes above them if those may be predicted."""
         if not self.inner_nodes:

@@ -14,8 +14,9 @@ import numpy as np
 
 from ..compile import kernel
 from ..layouts import BoxRows
+from ..planes import sparse_dot
 from ..problem import Plane
-from ..rows import as_rows, row_dot, write_plane
+from ..rows import as_rows, write_plane
 
 
 class Regression:
@@ -65,10 +66,16 @@ class Regression:
 
 @kernel
 def regression_oracle(data, i, w, index, value):
-    """The violated side of the tube."""
-    residual = data.target[i] - row_dot(data.rows, np.uint64(i), w)
+    """The violated side of the tube.
+
+    The residual is summed over the plane, where dense and CSR rows are the same: at a residual of
+    0, up to rounding, a tube without width has either side.
+    """
+    count = write_plane(data.rows, np.uint64(i), 1.0, 0, 1, 0, index, value)
+    residual = data.target[i] - sparse_dot(index[:count], value[:count], w)
     if abs(residual) <= data.epsilon:
         return 0.0, 0
     side = np.sign(residual)
-    count = write_plane(data.rows, np.uint64(i), side, 0, 1, 0, index, value)
+    for k in range(count):
+        value[k] *= side
     return side * data.target[i] - data.epsilon, count

@@ -240,9 +240,12 @@ class BoundedTable(SlotTable):
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The table that `arrays` was taken of."""
         super().restore(arrays)
-        self.P, self.books = np.array(arrays["P"]), np.array(arrays["books"])
-        if self.values is not None:
+        self.books = np.array(arrays["books"])
+        self.P = np.array(arrays["P"]) if "P" in arrays else np.zeros((0, 0))
+        if self.values is not None and "values" in arrays:
             self.values = np.array(arrays["values"])
+        elif self.values is not None:
+            self.values = self.support.among(self.support.patterns)
 
 
 def make_table(solver: Any, support: Support, keeps_values: bool, **columns) -> SlotTable:

@@ -52,6 +52,8 @@ class KernelCuts(NoBias):
         k, examples of a cut, of the number of all; without it all examples make a cut.
     """
 
+    holds_examples = True
+
     def __init__(self, task: KernelTask, support: Support, rng, patience, tol, size=None):
         self.task, self.margins, self.progressive = task, Margins(task), Progressive()
         self.patience, self.tol, self.size = patience, tol, size

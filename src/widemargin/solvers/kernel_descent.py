@@ -102,6 +102,11 @@ class KernelDescent(NoObjective):
         return self.table.support
 
     @property
+    def holds_examples(self) -> bool:  # type: ignore[override]
+        """Whether samples are drawn from a window."""
+        return self.working.rule != "sequential"
+
+    @property
     def n_steps(self) -> int:
         """t, the steps made."""
         return int(self.counts[STEPS])
@@ -305,10 +310,14 @@ class KernelDescent(NoObjective):
 
     # -------------------------------------------------------------- passes and classes
 
-    def end_pass(self, tau: float | None = None) -> None:
-        """The examples that wait are a sample of their own; the best track stays alone."""
+    def tidy(self, n_new: int) -> None:
+        """The caller may use the function now: the examples that wait are a sample of their own."""
         for sample in self.working.rest():
             self._learn(*sample)
+
+    def end_pass(self, tau: float | None = None) -> None:
+        """The examples that wait are a sample of their own; the best track stays alone."""
+        self.tidy(0)
         self._keep(np.arange(len(self.tracks)) == self.tracks.best)
         self.counts[BEGUN] = self.counts[STEPS]
 

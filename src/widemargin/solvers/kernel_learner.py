@@ -23,6 +23,8 @@ from .learner import Progressive
 
 #: What a kernel machine may be asked to learn.
 KINDS = ("binary", "classes", "real", "novelty")
+#: Arrays of learners that are kernel values: where they are missing, `restore` does without.
+KERNEL_VALUES = ("gram.", "values", "P")
 
 
 class Part(NamedTuple):
@@ -97,6 +99,7 @@ class KernelLearner(Protocol):
 
     support: Support
     progressive: Progressive
+    holds_examples: bool  # whether it keeps all examples, or a window of them, to learn from
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -150,7 +153,10 @@ class KernelLearner(Protocol):
         """The data is at its end. With `tau`: from now on nothing may violate by more than that."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
-        """A class that was not known appears: it becomes number `at`, later ones move up."""
+        """A class that was not known appears: it becomes number `at`, later ones move up.
+
+        An output kernel must be that of all classes, `task.output_kernel`, before the call.
+        """
 
     def arrays(self) -> dict[str, np.ndarray]: ...
 
@@ -333,6 +339,7 @@ class NoBias:
 
     margins: Margins
     has_hinge, grain = True, 1
+    holds_examples = False
 
     @property
     def offsets(self) -> np.ndarray:

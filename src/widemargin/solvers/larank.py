@@ -137,6 +137,7 @@ class LaRankLearner:
     """See `kernel_learner.py`."""
 
     has_hinge, grain = True, 1
+    holds_examples = False
 
     def __init__(self, solver: LaRank, task: KernelTask, support: Support, rng):
         self.solver, self.task, self.support = solver, task, support
@@ -385,12 +386,26 @@ class LaRankLearner:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
-        self.gram.restore(under("gram.", arrays))
         self.machine = Machine(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
+        if "gram.values" in arrays:
+            self.gram.restore(under("gram.", arrays))
+        else:
+            self._compute_rows()
         self.asked = float(arrays["asked"][0])
         self.rules = self._rules(arrays["cost"])
         self.progressive.numbers = np.array(arrays["progressive"])
         self.n_rows = int(arrays["rows"][0])
+
+    def _compute_rows(self) -> None:
+        """Rows of the support patterns, as many as there is room for.
+
+        A step whose row is missing has to wait: without them there would be few steps at first.
+        """
+        self.gram.grow(self.machine.own.size)
+        self.machine = self.machine._replace(waiting=self._waiting())
+        slots = self.machine.live[: min(self.n_kept, int(self.gram.kept.limit[0]))]
+        for begin in range(0, slots.size, TOGETHER):
+            self.gram.fetch_rows(slots[begin : begin + TOGETHER])
 
 
 def memory_of(solver: LaRank, support: Support) -> tuple[float, int]:

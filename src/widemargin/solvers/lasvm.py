@@ -151,6 +151,7 @@ class LaSVMLearner:
     """Patterns, their dual variables and gradients; see `KernelLearner`."""
 
     has_hinge, grain = True, 1
+    holds_examples = False
 
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
         if task.kind != "binary":
@@ -388,9 +389,12 @@ class LaSVMLearner:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
-        self.gram.restore(under("gram.", arrays))
         machine: Any = {name: np.array(a) for name, a in under("machine.", arrays).items()}
         self.machine = Machine(**machine)
+        if "gram.values" in arrays:
+            self.gram.restore(under("gram.", arrays))
+        else:
+            self.gram.grow(self.machine.alpha.size)
         self.progressive.numbers[:] = arrays["progressive"]
 
 

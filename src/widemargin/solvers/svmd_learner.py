@@ -70,6 +70,8 @@ class OnlineKernelMachine:
         Scores before learning, step, <g, v> and margin at each example of the last part.
     """
 
+    holds_examples = False
+
     def __init__(self, solver: Any, task: KernelTask, support: Support, rule: Rule):
         if task.kind not in solver.kinds:
             raise ValueError(f"{type(solver).__name__} cannot learn a task of kind {task.kind!r}.")
@@ -224,14 +226,15 @@ class OnlineKernelMachine:
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, with coefficients, offset and trace zero."""
-        if self.task.output_kernel is not None:
+        slots, K = self.machine.slots, self.task.n_outputs
+        kappa = self.task.output_kernel
+        if kappa is not None and len(kappa) != K + 1:
             raise ValueError(
                 "a class that was not known appeared, and the output kernel says nothing about "
                 "it; name all classes at the beginning."
             )
-        slots, K = self.machine.slots, self.task.n_outputs
         functions = 1 + self.solver.adapts
-        new = make_slots(slots.own.size, K + 1, functions, None)
+        new = make_slots(slots.own.size, K + 1, functions, kappa)
         old_rows = slots.W.reshape(-1, slots.width)
         rows = new.W.reshape(-1, new.width)
         old_places = np.delete(np.arange(K + 1), at)
@@ -367,7 +370,8 @@ class OnlineKernelMachine:
             self.recent.restore(under("recent.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.support.restore(under("support.", arrays))
-        self.gram.restore(under("gram.", arrays))
+        if "gram.values" in arrays:
+            self.gram.restore(under("gram.", arrays))
         self.task.n_outputs = K
         self._make_work()
 
