@@ -43,12 +43,13 @@ import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
+from ..tensorfile import named, under
 from .bounded_table import BoundedTable, make_table
 from .damping import mean_share, radius_at, sample_size, step_within
 from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from .kernel_tracks import Tracks
-from .learner import Progressive, named, under
+from .learner import Progressive
 from .local_cuts import cut_local
 from .working_set import WorkingSet
 

@@ -27,6 +27,7 @@ import numpy as np
 from ..expansion import Blocks, Support, resized
 from ..gram import Gram
 from ..parameters import NOT_NEGATIVE, POSITIVE, check_numbers, whole
+from ..tensorfile import under
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
 from .larank_loops import (
@@ -43,7 +44,7 @@ from .larank_loops import (
     settle,
     sweep,
 )
-from .learner import Progressive, under
+from .learner import Progressive
 
 SCHEDULES = ("work", "evaluations", "seconds")
 #: Slots that there is room for at first.

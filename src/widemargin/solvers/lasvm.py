@@ -35,13 +35,14 @@ from sklearn.exceptions import ConvergenceWarning
 from ..expansion import Block, Blocks, Support, resized
 from ..gram import Gram
 from ..parameters import POSITIVE, check_numbers, whole
+from ..tensorfile import under
 from . import lasvm_examples as examples
 from . import lasvm_loops as loops
 from . import lasvm_state as state
 from .kernel_learner import KernelTask, Part
 from .lasvm_search import absorb_chosen
 from .lasvm_state import Coming, Machine, Rule
-from .learner import Progressive, under
+from .learner import Progressive
 
 #: Examples whose kernel values are computed together.
 BLOCK = 128

@@ -16,9 +16,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..tensorfile import named as named  # learners have parts, whose arrays have a prefix
-from ..tensorfile import under as under
-
 
 class Progressive:
     """Loss of predictions made before their example was learnt from (test, then train).

@@ -37,13 +37,14 @@ import numpy as np
 from ..parameters import check_numbers, whole
 from ..simd import aligned
 from ..streams.blocks import BLOCK_BYTES, emptied
+from ..tensorfile import named, under
 from .block_bounds import Bounds
 from .block_loops import LOOPS
 from .box import shuffle
 from .dual_coordinate import fused_loop
 from .dual_store import DualStore
 from .kept_rows import KeptRows, kept_rows
-from .learner import Progressive, named, under, widened
+from .learner import Progressive, widened
 
 FIRST, LARGEST = 64, 4_096  # examples tested before they are learnt from, in the first pass
 GROUP = 16  # blocks in memory at a time

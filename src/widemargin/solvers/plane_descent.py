@@ -26,10 +26,11 @@ from ..expansion import Support
 from ..geometry import Geometry
 from ..kernels import Linear
 from ..oracle import make_oracle
+from ..tensorfile import named, under
 from .caches.planes import joined, predicted_loss, size_of, taken, widening
 from .damping import mean_share, n_tracks, radius_at, sample_size, step_within
 from .dual_coordinate import blend
-from .learner import Progressive, WithoutObjective, named, under
+from .learner import Progressive, WithoutObjective
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from .plane_revisits import Revisits
 from .protocol import Mistakes

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..expansion import Support, scores_of
 from ..kernels import Patterns
-from .learner import named, under
+from ..tensorfile import named, under
 
 
 class Recent:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..expansion import Support, resized
 from ..kernels import Patterns
-from .learner import named, under
+from ..tensorfile import named, under
 
 
 class SlotTable:

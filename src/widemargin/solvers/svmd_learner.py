@@ -27,8 +27,9 @@ from ..expansion import BLOCK, Block, Blocks, Support
 from ..gram import Gram
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
+from ..tensorfile import named, under
 from .kernel_learner import KernelTask, Part
-from .learner import Progressive, named, under
+from .learner import Progressive
 from .recent import Recent
 from .svmd_losses import Loss, find_loss
 from .svmd_state import (

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
-from .learner import named, under
+from ..tensorfile import named, under
 
 Y, OMEGA, ROW, NEW, HINGE = range(5)
 RULES = ("sequential", "uniform", "importance")
