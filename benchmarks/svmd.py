@@ -282,8 +282,8 @@ def flat(n: int = 1_000_000) -> str:
     return (
         "## flat\n\nA budget of 500 patterns over generated examples (10 features, seed 0), "
         "defaults: memory that the learner keeps, and by how much the process grew from a tenth of "
-        "the way to the end. Times are by the wall clock; the first has loading compiled code in it."
-        "\n\n" + table(columns, rows)
+        "the way to the end. Times are by the wall clock; the first has loading compiled code in "
+        "it.\n\n" + table(columns, rows)
     )
 
 
