@@ -726,6 +726,62 @@ def test_samples_of_a_working_set(rule):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("rule", ["uniform", "importance"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_data_in_memory_is_drawn_from_as_a_whole(rule, form):
+    """The thesis samples the training set, from the first step on; with a window it slides."""
+    X, Y = examples(400, seed=20)
+    drawn: dict = {None: [], 60: []}
+    for window, rows in drawn.items():
+        solver = FunctionalDescent(sample=10, working_set=rule, window=window, epochs=1)
+        learner = make(solver, form(X), n=400)
+        learn = learner._learn
+
+        def note(patterns, targets, learn=learn, rows=rows):
+            rows.append(targets[2].astype(int))
+            found = sp.csr_matrix(patterns.plain).toarray()
+            np.testing.assert_array_equal(found, X[rows[-1]])
+            learn(patterns, targets)
+
+        learner._learn = note
+        assert learner.chooses == (window is None)
+        learner.absorb(part_of(form(X), Y), 0)
+        learner.end_pass()
+        assert [some.size for some in rows] == [10] * 40
+    early = np.concatenate(drawn[None][:10])
+    assert early.max() > 300 and np.abs(early.mean() - 200) < 60
+    assert np.concatenate(drawn[60][:10]).max() < 100
+    for some in drawn[None]:
+        assert np.unique(some).size == 10
+
+
+def test_turns_are_told_and_later_passes_hold_nothing_twice():
+    X, Y = examples(105, seed=21)
+    learner = make(FunctionalDescent(sample=10, working_set="uniform"), X, n=105)
+    told = list(learner.absorb_by(part_of(X, Y), 0))
+    assert told == [*range(10, 101, 10)]
+    learner.end_pass()
+    assert learner.n_steps == 11 and learner.working.counts[1] == 105
+    assert list(learner.absorb_by(part_of(X, Y), 0)) == told
+    learner.end_pass()
+    assert learner.n_steps == 22 and learner.working.counts[1] == 105
+    np.testing.assert_array_equal(learner.working.targets[2, :105], np.arange(105))
+
+
+@pytest.mark.parametrize("rule", ["uniform", "importance"])
+def test_a_fit_draws_from_all_rows(rule):
+    """The estimator hands them over as one part; rows may come sorted by class."""
+    X, Y = examples(300, seed=22)
+    order = np.argsort(Y)
+    found = {}
+    for working_set in ("sequential", rule):
+        solver = FunctionalDescent(sample=10, working_set=working_set, epochs=1)
+        model = SVMClassifier(kernel="rbf", solver=solver, random_state=0)
+        found[working_set] = model.fit(X[order], Y[order]).score(X, Y)
+    assert found[rule] > found["sequential"] - 0.05
+    assert len(model.history_["passes"]) > 5  # rows on the way
+
+
 def test_streamed_parts_are_samples():
     X = np.zeros((40, 2), np.float32)
     found, _ = drawn_samples("uniform", X, 40, passes=1, carries=False)

@@ -26,6 +26,7 @@ from widemargin.run import run
 from widemargin.sequences import Sequences
 from widemargin.solvers import FunctionalDescent, LaSVM, Learner, Start, StreamingSolver
 from widemargin.solvers.damping import REACHES
+from widemargin.solvers.plane_descent import PlaneDescent
 from widemargin.stopping import Gap
 from widemargin.streams import ArrayStream
 
@@ -356,6 +357,28 @@ def test_working_sets_in_memory(rule):
         found.append(SVMClassifier(solver=solver, random_state=0).fit(X, y))
     np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
     assert found[0].score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("rule", ["uniform", "importance"])
+def test_data_in_memory_is_drawn_from_as_a_whole(rule, monkeypatch):
+    """From the first step on, without a window; each sample is a set."""
+    X, y = clouds()
+    early, learn = [], PlaneDescent.learn
+
+    def note(state, oracle, order, omega, new):
+        early.append(order)
+        learn(state, oracle, order, omega, new)
+
+    monkeypatch.setattr(PlaneDescent, "learn", note)
+    weights = np.arange(len(y)) % 3 + 1.0
+    solver = FunctionalDescent(working_set=rule, sample=10)
+    model = SVMClassifier(solver=solver, random_state=0).fit(X, y, sample_weight=weights)
+    n = len(y)
+    assert len(early) == 2 * -(-n // 10)
+    assert all(np.unique(order).size == order.size for order in early)
+    few = np.concatenate(early[: n // 20])  # half as many draws as a pass has
+    assert few.size // 2 < np.unique(few).size < few.size  # some come twice
+    assert model.score(X, y) > 0.85
 
 
 @pytest.mark.parametrize("rule", ["sequential", "uniform", "importance"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..expansion import Support, scores
 from ..kernels import RBF, is_stored_dense
-from ..solvers.kernel_learner import KernelTask, Part
+from ..solvers.kernel_learner import ChoosesFromAll, KernelTask, Part
 
 #: A learner, and the examples that it has processed.
 Look = Callable[[Any, int], None]
@@ -37,19 +37,34 @@ def fitted(
     support = Support(kernel, X.shape[1], dense=is_stored_dense(X, kernel))
     X, y = X[order], y[order]
     learner = solver.kernel_learner(KernelTask("binary", n_examples=len(y), C=C), support, rng)
-    size, seconds = part or len(y), 0.0
+    size, seconds, begin = part or len(y), 0.0, time.process_time()
     for epoch in range(solver.epochs):
-        for row in range(0, len(y), size):
-            begin = time.process_time()
-            rows = slice(row, min(row + size, len(y)))
-            weights = np.full(rows.stop - row, C)
-            learner.absorb(Part(X[rows], y[rows], weights), row)
-            if rows.stop == len(y):
+        due = size
+        for done in steps_of(solver, learner, Part(X, y, np.full(len(y), C)), size):
+            if done < min(due, len(y)):
+                continue
+            due += size
+            if done == len(y):
                 learner.end_pass()
             seconds += time.process_time() - begin
             if look is not None:
-                look(learner, epoch * len(y) + rows.stop)
+                look(learner, epoch * len(y) + done)
+            begin = time.process_time()
     return learner, seconds
+
+
+def steps_of(solver: Any, learner: Any, whole: Part, size: int) -> Iterator[int]:
+    """A pass, by parts of `size`, or whole where a learner draws from all: how many are done."""
+    n = whole.n_examples
+    if isinstance(solver, ChoosesFromAll) and solver.chooses_from_all:
+        yield from (done for done in learner.absorb_by(whole, 0) if done < n)
+    else:
+        for row in range(0, n, size):
+            end = min(row + size, n)
+            learner.absorb(whole.rows(row, end), row)
+            if end < n:
+                yield end
+    yield n
 
 
 def decisions(learner: Any, X: np.ndarray) -> np.ndarray:

@@ -77,11 +77,12 @@ class FunctionalDescent:
     sample : int, optional
         k, examples of a step; by default 1 % of the data, or 100 where its number is not known.
     working_set : "sequential", "uniform" or "importance"
-        Which examples a step takes: as they come, or drawn from those that came last, evenly or by
-        the hinge that they had (`working_set.py`).
+        Which examples a step takes: as they come, or drawn evenly or by the hinge that they had
+        (`working_set.py`), from all of them where the data is in memory, else from those that came
+        last.
     window : int, optional
-        Examples to draw from, kept in memory; by default the whole pass, or 10 samples where its
-        length is not known.
+        Draw from so many that came last; they are kept in memory. By default all rows in memory,
+        10 samples of a stream.
     schedule : str or callable
         The damping of step t: "auto" chooses it by the loss on samples that are still unseen, see
         the head of this file; "constant" c / k, "linear" c t / N, "power" c t^a / k, "geometric"
@@ -174,6 +175,11 @@ class FunctionalDescent:
         check_numbers(self, ceiling=UNBOUNDED)
         if self.revisit and (self.residuals == "clamped" or self.radius is not None):
             raise ValueError("revisit is for free residuals and for steps by a damping.")
+
+    @property
+    def chooses_from_all(self) -> bool:
+        """Whether samples are drawn from all rows that there are."""
+        return self.working_set != "sequential" and self.window is None
 
     def dampings(
         self, t: int, k: int, n: int, own: float = 1.0, tracks: tuple[Track, ...] = PLAIN

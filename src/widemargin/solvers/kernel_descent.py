@@ -37,6 +37,7 @@ that of the mean follows as the mean follows f.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -114,20 +115,41 @@ class KernelDescent(NoObjective):
 
     # -------------------------------------------------------------- learning
 
+    @property
+    def chooses(self) -> bool:
+        """Whether samples are drawn from all rows of a pass (`Chooses`)."""
+        return self.solver.chooses_from_all and self.task.n_examples is not None
+
+    def n_to_choose(self, n: int) -> int:
+        """Turns of n examples: all of them."""
+        return n
+
     def absorb(self, part: Part, row: int) -> None:
         """Test, then train on the examples row, row + 1, ..., in samples of k.
 
         In a pass of known length what is left over waits for the next part; else it is a sample.
         """
-        Y = np.asarray(part.Y)
+        for _ in self.absorb_by(part, row):
+            pass
+
+    def absorb_by(self, part: Part, row: int) -> Iterator[int]:
+        """The same, with a pause after each step: how many examples have had their turn."""
+        Y, n, waited = np.asarray(part.Y), part.n_examples, int(self.working.counts[0])
         if self.margins.is_binary:
             refuse_zero_margins(Y, row)
-        rows = row + np.arange(part.n_examples)
+        rows = row + np.arange(n)
         new = rows >= self.counts[SEEN]
         targets = np.stack([Y, part.weights / self.task.C, rows, new]).astype(np.float64)
-        for sample in self.working.samples(part.X, targets):
+        if self.chooses:
+            fresh = slice(n - np.count_nonzero(new), n)  # the others are held already
+            self.working.hold(part.X[fresh], targets[:, fresh])
+            samples = self.working.turns(n)
+        else:
+            samples = self.working.samples(part.X, targets)
+        for turn, sample in enumerate(samples, 1):
             self._learn(*sample)
-        self.counts[SEEN] = max(self.counts[SEEN], row + rows.size)
+            yield min(n, turn * self.k - waited)
+        self.counts[SEEN] = max(self.counts[SEEN], row + n)
 
     def _learn(self, patterns: Patterns, targets: np.ndarray) -> None:
         """One step of Algorithm 1, of each track."""

@@ -17,6 +17,7 @@ examples is kept where samples are drawn from one.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,13 @@ from .learner import Progressive, WithoutObjective
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from .plane_revisits import Revisits
 from .protocol import Mistakes
-from .working_set import OMEGA, ROW, WorkingSet
+from .working_set import NEW, OMEGA, ROW, WorkingSet
 
 #: Gap of a local problem, in units of the mean hinge at w = 0.
 TOLERANCE = 0.03
 #: Rows of the history that a pass in memory makes, about.
 RECORDS = 10
 STEPS, SEEN, CALLS, CAME = range(4)
-NEW = 3
 
 
 class PlaneDescent(WithoutObjective):
@@ -179,8 +179,7 @@ class PlaneDescent(WithoutObjective):
     def _draws(self, numbers: np.ndarray, omega: np.ndarray, new: np.ndarray):
         """Samples that these examples complete, as (numbers, omega, new)."""
         targets = np.stack([np.zeros(numbers.size), omega, numbers, new])
-        for _, found in self.working.samples(np.zeros((numbers.size, 1)), targets):
-            yield found[ROW].astype(np.int64), found[OMEGA], found[NEW]
+        return drawn(self.working.samples(np.zeros((numbers.size, 1)), targets))
 
     # -------------------------------------------------------------- in memory
 
@@ -190,13 +189,12 @@ class PlaneDescent(WithoutObjective):
             self.seed(rng)
         if not self.order.size:
             self.order = rng.permutation(oracle.examples)
+            self._hold(oracle)
         n = len(oracle.examples)
         size = self.k * max(1, -(-n // (RECORDS * self.k)))
         part, self.order = self.order[:size], self.order[size:]
-        omega = np.ones(part.size) if oracle.weights is None else np.asarray(oracle.weights)[part]
-        new = np.full(part.size, float(self.passes == 0))
         self.violated, before = 0, self.progressive.numbers[:2].copy()
-        for sample in self._draws(part, omega, new):
+        for sample in self._samples(oracle, part):
             self.learn(oracle, *sample)
         if not self.order.size:
             self._end_pass(oracle, rng)
@@ -204,10 +202,25 @@ class PlaneDescent(WithoutObjective):
         done = self.passes + (1.0 - self.order.size / n if self.order.size else 0.0)
         return Mistakes(self.violated, float(loss), int(seen), {"epochs": done, **self.numbers()})
 
+    def _hold(self, oracle) -> None:
+        """Where samples are drawn from all examples: these, once."""
+        if self.solver.chooses_from_all and not self.passes:
+            n = self.order.size
+            omega = omega_of(oracle, self.order)
+            targets = np.stack([np.zeros(n), omega, self.order, np.ones(n)])
+            self.working.hold(np.zeros((n, 1)), targets)
+
+    def _samples(self, oracle, part: np.ndarray):
+        """Samples that examples `part` complete, or that are drawn when it is their turn."""
+        if self.solver.chooses_from_all:
+            return drawn(self.working.turns(part.size))
+        new = np.full(part.size, float(self.passes == 0))
+        return self._draws(part, omega_of(oracle, part), new)
+
     def _end_pass(self, oracle, rng) -> None:
         """The examples that wait are a sample of their own; the best track stays alone."""
-        for _, found in self.working.rest():
-            self.learn(oracle, found[ROW].astype(np.int64), found[OMEGA], found[NEW])
+        for sample in drawn(self.working.rest()):
+            self.learn(oracle, *sample)
         self.passes += 1
         if self.kept:
             self._revisit(oracle, self.kept[self.best], rng)
@@ -217,8 +230,7 @@ class PlaneDescent(WithoutObjective):
         """Later passes solve again for what the best track has in w."""
         number = int(self.tracks[self.best])
         damping = self.solver.dampings(1, self.k, self.n, float(self.own[0]))[number]
-        omega = np.ones(oracle.n_examples) if oracle.weights is None else oracle.weights
-        bounds = np.asarray(omega, float) / (self.k * damping)
+        bounds = omega_of(oracle) / (self.k * damping)
         self.iterates[self.best] = kept.begin(oracle, bounds, rng)
         if self.solver.average is None:
             self.means = self.iterates
@@ -232,7 +244,7 @@ class PlaneDescent(WithoutObjective):
             self._widen(oracle)
         before, n = oracle.tally.calls, oracle.n_examples
         came = int(self.counts[CAME])
-        omega = np.ones(n) if oracle.weights is None else np.asarray(oracle.weights, float)
+        omega = omega_of(oracle)
         new = (row + np.arange(n) >= self.counts[SEEN]).astype(float)
         if self.window:
             held = len(self.Y)
@@ -334,3 +346,16 @@ class PlaneDescent(WithoutObjective):
 
 
 SAVED = ("tracks", "losses", "own", "counts", "last")
+
+
+def omega_of(oracle, some: Any = slice(None)) -> np.ndarray:
+    """Weights of examples, all or some of them."""
+    if oracle.weights is None:
+        return np.ones(oracle.n_examples)[some]
+    return np.asarray(oracle.weights, float)[some]
+
+
+def drawn(samples: Iterable) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Samples of a working set, as (numbers, omega, new)."""
+    for _, found in samples:
+        yield found[ROW].astype(np.int64), found[OMEGA], found[NEW]

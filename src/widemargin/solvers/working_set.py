@@ -6,7 +6,9 @@
                  last looked at (before that: the largest seen)
 
 A sample is made whenever k examples have come. The window is a ring: a new example takes the place
-of the oldest one. Draws depend on a word and on their number alone, so that only arrays need
+of the oldest one. Data in memory is held as a whole before the first draw (`hold`), and each of its
+examples, when its turn comes, only counts towards a sample (`turns`): the thesis draws from the
+whole training set. Draws depend on a word and on their number alone, so that only arrays need
 saving.
 
 row of `targets`   meaning
@@ -73,6 +75,21 @@ class WorkingSet:
                 continue
             self._store(patterns, targets[:, some])
             if self.counts[0] == self.k or not self.carries:
+                yield self._draw()
+
+    def hold(self, X, targets: np.ndarray) -> None:
+        """Examples to be drawn from; their turns are still to come."""
+        waiting = int(self.counts[0])
+        self._store(self.patterns.patterns_of(X), targets)
+        self.counts[0] = waiting
+
+    def turns(self, n: int) -> Iterator[tuple[Patterns, np.ndarray]]:
+        """The samples that the turns of n examples complete, drawn from those that are held."""
+        while n > 0:
+            size = min(self.k - int(self.counts[0]), n)
+            self.counts[0] += size
+            n -= size
+            if self.counts[0] == self.k:
                 yield self._draw()
 
     def rest(self) -> Iterator[tuple[Patterns, np.ndarray]]:
