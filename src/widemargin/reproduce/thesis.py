@@ -22,6 +22,7 @@ COMPARISON = Experiment(
     tell,
     data=("ijcnn1", "a8a", "w8a", "covtype"),
     substitute="digits",
+    version=2,
 )
 
 EXPERIMENTS = (PARAMETERS, COMPARISON)
