@@ -685,6 +685,57 @@ def test_a_class_that_appears_late():
         make(FunctionalDescent(), X).insert_output(1, None)
 
 
+def test_short_and_light_samples_are_learnt_from():
+    """Rows one by one, or of little weight, move f as they should."""
+    X, Y = examples(300, seed=23)
+    whole = SVMClassifier(kernel="rbf", solver="functional_descent", random_state=0).fit(X, Y)
+    bits = SVMClassifier(kernel="rbf", solver="functional_descent", random_state=0)
+    for i in range(300):
+        bits.partial_fit(X[i : i + 1], Y[i : i + 1], classes=[-1.0, 1.0])
+    assert bits.score(X, Y) > whole.score(X, Y) - 0.06
+    steps = []
+    for weight in (1.0, 0.001):
+        solver = FunctionalDescent(sample=20, schedule="constant", scale=weight, average=None)
+        learner = make(solver, X, n=300)
+        learner.absorb(part_of(X, Y, weights=np.full(300, weight)), 0)
+        steps.append(by_row(learner, 300))
+    np.testing.assert_allclose(steps[0], steps[1], atol=0.05)  # the same problems, to the gap
+
+
+def test_weights_tell_the_best_track():
+    """Noise of weight 0 does not make the descent cautious."""
+    X, Y = examples(200, seed=24)
+    rng = np.random.default_rng(25)
+    more, noise = rng.standard_normal((800, 3)), np.where(rng.random(800) < 0.5, 1.0, -1.0)
+    order = rng.permutation(1000)
+    rows, signs = np.concatenate([X, more])[order], np.concatenate([Y, noise])[order]
+    lost = []
+    for weights in ((order < 200).astype(float), np.ones(1000)):
+        learner, total = make(FunctionalDescent(sample=20), rows, n=1000), np.zeros(1)
+        learner.tracks.add = lambda losses, total=total: np.add(total, losses.sum(), out=total)
+        learner.absorb(part_of(rows, signs, weights=weights), 0)
+        lost.append(total[0])
+    assert 0 < 3 * lost[0] < lost[1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"schedule": "geometric", "rate": 0.5, "sample": 1},
+        {"schedule": "constant", "scale": 1e-30, "sample": 20},
+        {"schedule": lambda t, k, n: 1e-40, "sample": 20},
+    ],
+)
+def test_hardly_any_damping(given):
+    """Dampings end before dual variables drown in rounding."""
+    X, Y = examples(200, 3, seed=26)
+    solver = FunctionalDescent(**given, average=None)
+    model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, Y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert np.abs(model.decision_function(X)).max() < 1e3
+
+
 # ------------------------------------------------------------ working sets
 
 

@@ -18,6 +18,7 @@ from ..persistence import Saving
 from ..problems import LabelSets, LabelTree, SeparateLabels
 from ..problems.forests import chow_liu
 from ..problems.labelled import FEW, checked_costs
+from ..solvers import FunctionalDescent
 from ..streams import ArrayStream
 from .fitting import (
     SolverParameters,
@@ -25,6 +26,7 @@ from .fitting import (
     checked_inputs,
     checked_weights,
     finish_fit,
+    named_solver,
     refuse_all_zero,
     row_blocks,
 )
@@ -284,10 +286,16 @@ max_seconds, stop, warm_start, random_state
         )
 
     def _oracle(self, X, Y, weights):
-        """The examples; labels that do not touch each other become examples of their own."""
+        """The examples; labels that do not touch each other become examples of their own.
+
+        Functional descent predicts examples before it learns from them: it takes them whole.
+        """
         problem = self._problem(X.shape[1])
         check_size(problem.n_features)
-        if self.rescaling != "margin" or self.pairs != "none" or self.taxonomy is not None:
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        whole = not is_auto and isinstance(named_solver(self.solver), FunctionalDescent)
+        touch = self.rescaling != "margin" or self.pairs != "none" or self.taxonomy is not None
+        if whole or touch:
             return make_oracle(problem, X, Y, self.C, weights, self.rescaling)
         target = np.where(Y == 1, self.costs_[:, 0], -self.costs_[:, 1])
         separate = SeparateLabels(X.shape[1], Y.shape[1], problem.bias)

@@ -12,7 +12,8 @@ eta         the mean that predicts gives iterate t a weight of about t^eta
     auto        c q t^g / (r k)         a track for each (r, g); of planes g = 1/2, r of REACHES
 
 1/q is how far along its delta a plane must be followed until its loss is made up for, so "auto"
-does not change with the units of features and losses.
+does not change with the units of features and losses. No damping is less than LEAST q / k: dual
+variables that large are as good as without a bound, and larger ones would drown in rounding.
 
 A **radius** may be given instead (eq. 3.5 of the thesis): the step is the minimiser of the sample's
 hinge over |u| <= radius. It is the minimiser for some damping, which is searched for. At
@@ -46,8 +47,10 @@ class Track(NamedTuple):
 
 PLAIN = tuple(Track(reach) for reach in REACHES)
 SCHEDULES = ("auto", "constant", "linear", "power", "geometric")
-#: What a geometric damping ends at, short of overflow.
-LARGEST = 1e300
+#: What a geometric damping ends at, short of overflow; the least of all dampings, in q / k.
+LARGEST, LEAST = 1e300, 1e-10
+#: The least share of a full sample that the inner tolerance is scaled by.
+LEAST_SHARE = 1e-3
 #: Dampings that are tried for one radius at most.
 MOST_TRIALS = 60
 
@@ -117,18 +120,41 @@ def dampings(
     >>> dampings("auto", 1.0, 2.0, t=9, k=10, n=300, own=10.0)
     [1.0, 0.1, 0.01]
     """
-    if callable(schedule):
-        return [called("schedule", schedule, t, k, n)]
     if schedule == "auto":
-        return [scale * own * float(t) ** one.growth / (one.reach * k) for one in tracks]
-    if schedule == "linear":
-        return [scale * t / n]
-    if schedule == "constant":
-        return [scale / k]
-    if schedule == "power":
-        return [scale * float(t) ** rate / k]
-    grown = rate**t if t * np.log(rate) < np.log(LARGEST) else LARGEST
-    return [scale * grown / k]
+        found = [scale * own * float(t) ** one.growth / (one.reach * k) for one in tracks]
+    elif callable(schedule):
+        found = [called("schedule", schedule, t, k, n)]
+    elif schedule == "linear":
+        found = [scale * t / n]
+    elif schedule == "constant":
+        found = [scale / k]
+    elif schedule == "power":
+        found = [scale * float(t) ** rate / k]
+    else:
+        grown = rate**t if t * np.log(rate) < np.log(LARGEST) else LARGEST
+        found = [scale * grown / k]
+    return [max(damping, LEAST * own / k) for damping in found]
+
+
+def inner_tolerance(asked: float, unit: float, omega: np.ndarray, k: int) -> float:
+    """Gap of a local problem; a sample that is short or light has less to be left.
+
+    Parameters
+    ----------
+    asked : float
+        In units of the mean hinge at f = 0.
+    unit : float
+        That hinge.
+    omega : ndarray
+        Weights of the sample.
+    k : int
+
+    Examples
+    --------
+    >>> inner_tolerance(0.03, 2.0, np.ones(100), 100), inner_tolerance(0.03, 2.0, np.ones(1), 100)
+    (0.06, 0.0006)
+    """
+    return asked * unit * min(1.0, max(LEAST_SHARE, float(omega.sum()) / k))
 
 
 def radius_at(radius: Any, t: int, k: int, n: int) -> float:

@@ -46,7 +46,7 @@ from ..expansion import Support
 from ..kernels import Patterns
 from ..tensorfile import named, under
 from .bounded_table import BoundedTable, make_table
-from .damping import mean_share, radius_at, sample_size, step_within
+from .damping import inner_tolerance, mean_share, radius_at, sample_size, step_within
 from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from .kernel_tracks import Tracks
@@ -165,7 +165,7 @@ class KernelDescent(NoObjective):
         )
         self._take_units(sample)
         scores, means = self._scores(sample.rows)
-        self._test(means, Y, np.flatnonzero(new))
+        self._test(means, Y, omega, np.flatnonzero(new))
         steps, after = np.zeros_like(scores), np.zeros_like(scores)
         for track in range(len(self.tracks)):
             found = self._revisit if self.tracks[track].revisit else self._step
@@ -236,12 +236,12 @@ class KernelDescent(NoObjective):
         one, two = np.split(found, 2, axis=1)
         return one.reshape(shape), two.reshape(shape)
 
-    def _test(self, means: np.ndarray, Y: np.ndarray, new: np.ndarray) -> None:
-        """Losses of examples that are new, before they are learnt from."""
+    def _test(self, means: np.ndarray, Y: np.ndarray, omega: np.ndarray, new: np.ndarray) -> None:
+        """Losses of examples that are new, before they are learnt from; weights tell the best."""
         if new.size:
-            losses = self.margins.losses(means[new], Y[new]).sum(axis=0)
-            self.progressive.add(new.size, float(losses[self.tracks.best]))
-            self.tracks.add(self.n_steps * losses)
+            losses = self.margins.losses(means[new], Y[new])
+            self.progressive.add(new.size, float(losses[:, self.tracks.best].sum()))
+            self.tracks.add(self.n_steps * (omega[new] @ losses))
 
     # -------------------------------------------------------------- the step of a track
 
@@ -252,7 +252,7 @@ class KernelDescent(NoObjective):
         if self.solver.residuals == "clamped":
             rho = np.clip(rho, 0.0, self.solver.ceiling)
         bound = float(sample.omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
-        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
+        tolerance = self._tolerance(TOLERANCE, sample)
 
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
@@ -287,7 +287,7 @@ class KernelDescent(NoObjective):
         before = np.concatenate([scores, F[old]])
         rho = self.margins.residuals(before - K @ held, Y)
         # 3. its step
-        tolerance = (self.solver.tolerance or LOOSE) * float(self.own[1]) / damping
+        tolerance = self._tolerance(LOOSE, sample) / damping
         U = omega / (self.k * damping)
         binary, scale = self.margins.is_binary, self._scales(Y)
         found = self.solve_local(K, binary, rho, Y, U, tolerance, held, scale)
@@ -299,6 +299,11 @@ class KernelDescent(NoObjective):
         bound = float(omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
         self._note(track, sample, hinges, bound, damping, found)
         return change[:n], before[:n] + K[:n] @ change
+
+    def _tolerance(self, usual: float, sample: Sample) -> float:
+        """Of the local problem of a sample."""
+        asked = self.solver.tolerance or usual
+        return inner_tolerance(asked, float(self.own[1]), sample.omega, self.k)
 
     def _scales(self, Y: np.ndarray) -> np.ndarray | None:
         """What slack rescaling multiplies delta by, where it is asked for."""

@@ -134,7 +134,7 @@ class Ascent:
     def unit(self, w: np.ndarray) -> tuple[float, float]:
         """(q, mean hinge) of the sample at w, as `damping.py` has them; 1 where they are 0."""
         self._hold(w.copy(), np.zeros(0))
-        self._collect(plain=True)
+        self.collect(plain=True)
         m = int(self.state.planes.used[0])
         losses = float(self.state.hinge[self.order].sum())
         square = float(self.state.planes.norm[:m].sum())
@@ -146,24 +146,27 @@ class Ascent:
 
         U : the bounds of the sample's examples, in its order.
         """
-        needs_before = self.clamped or not self.geometry.is_plain
-        before = w.copy() if needs_before else np.zeros(0)
-        self._hold(w, before)
+        self.begin(w)
         self.state.cost[self.order] = U
-        if self.clamped and np.isfinite(self.ceiling[0]):
-            self._list_all(before)
         step = self._climb(tolerance)
         if self.geometry.is_plain:
             return step._replace(square=square_step(self.state, self.order))
-        square = 2.0 * self.geometry.value(self.geometry.mean + self.state.w - before)
+        square = 2.0 * self.geometry.value(self.geometry.mean + self.state.w - self.before)
         return step._replace(square=square)
+
+    def begin(self, w: np.ndarray) -> None:
+        """A step from `w`, which is to be moved in place."""
+        needs_before = self.clamped or not self.geometry.is_plain
+        self._hold(w, w.copy() if needs_before else np.zeros(0))
+        if self.clamped and np.isfinite(self.ceiling[0]):
+            self._list_all(self.before)
 
     def _climb(self, tolerance: float) -> Step:
         """Rounds of decoding and of transfers from the dual variables there are; no `square`."""
         order, rounds = self.order, 0
         while True:
             rounds += 1
-            self._collect()
+            self.collect()
             state = self.state
             left = float(excess(state, order))
             if rounds == 1:
@@ -182,7 +185,7 @@ class Ascent:
         arrays: GeometryArrays = self.geometry.arrays._replace(mean=w.copy())
         self.state = self.state._replace(geometry=arrays, v=np.zeros(w.size), w=w)
 
-    def _collect(self, plain: bool = False) -> None:
+    def collect(self, plain: bool = False) -> None:
         """The most violated planes of the sample at the weights of the state."""
         state, oracle = self.state, self.oracle
         if plain or not self.clamped:
@@ -214,13 +217,13 @@ class Cutting:
     """Algorithm 2: cuts of a sample, and the program over them. Takes what `Ascent` takes."""
 
     def __init__(self, oracle, geometry, clamped: bool = False, ceiling: float = np.inf):
-        if clamped or not geometry.is_plain:
+        if not geometry.is_plain:
             raise ValueError(
-                "inner='one_slack' is for free residuals and the regulariser 1/2 |w|^2; clamped "
-                "ones, prior=... and nonnegative=... need inner='dual_coordinate'."
+                "inner='one_slack' is for the regulariser 1/2 |w|^2; prior=... and nonnegative=... "
+                "need inner='dual_coordinate'."
             )
         self.order = np.zeros(0, np.int64)
-        self.ascent = Ascent(oracle, geometry)
+        self.ascent = Ascent(oracle, geometry, clamped, ceiling)
         self.cost = np.zeros(0)
 
     def take(self, oracle, order: np.ndarray) -> None:
@@ -240,6 +243,7 @@ class Cutting:
     def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> Step:
         """As `Ascent.solve`; nothing is kept from call to call."""
         self.cost[self.order] = U
+        self.ascent.begin(w)
         scratch = self.ascent.state.scratch
         cuts: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))]
         G, b, a = np.zeros((1, 1)), np.zeros(1), np.ones(1)  # cut 0 is that of the truths
@@ -248,7 +252,7 @@ class Cutting:
             rounds += 1
             # 1. the cut at w_t + u, and the gap
             cut = SampleCut(np.zeros(1), scratch, self.hinge, self.cost)
-            self.oracle.sweep(add_to_cut, cut, w, self.order)
+            self._cut(cut, w)
             left = float(U @ self.hinge[self.order]) - float(a @ (b - G @ a))
             if rounds == 1:
                 hinges, due = self.hinge[self.order], left
@@ -271,6 +275,14 @@ class Cutting:
                 if change:
                     w[j] += change * v
             a = new
+
+    def _cut(self, cut: SampleCut, w: np.ndarray) -> None:
+        """The sum of the most violated planes; clamped ones are kept until the step is made."""
+        if not self.ascent.clamped:
+            self.oracle.sweep(add_to_cut, cut, w, self.order)
+            return
+        self.ascent.collect()
+        add_worst(cut, self.ascent.state, self.order)
 
 
 def check_clamped(oracle, ceiling: float) -> None:
@@ -400,6 +412,19 @@ def add_to_cut(cut, w, i, loss, index, value):
     cut.loss[0] += cut.cost[i] * loss
     cut.hinge[i] = max(hinge, 0.0)
     return True
+
+
+@kernel
+def add_worst(cut, state, order):
+    """The same for the most violated of the planes that a state has, of each example."""
+    planes = state.planes
+    for t in range(order.size):
+        i = order[t]
+        cut.hinge[i] = 0.0
+        worst = evaluate(planes, i, state.w)
+        if worst >= 0 and planes.gradient[worst] > 0.0:
+            some = slice(planes.start[worst], planes.start[worst + 1])
+            add_to_cut(cut, state.w, i, planes.loss[worst], planes.index[some], planes.value[some])
 
 
 @kernel

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..geometry import Geometry
-from .caches.planes import predicted_loss, taken, widening
+from .caches.planes import predicted_losses, taken, widening
 from .learner import Progressive, WithoutObjective
 from .protocol import Mistakes
 
@@ -133,7 +133,8 @@ class PegasosStream(WithoutObjective):
             new = order[row + order >= self.counts[0]]
             if new.size:
                 X, Y = taken(oracle.X, new), taken(oracle.Y, new)
-                self.progressive.add(new.size, predicted_loss(oracle.problem, X, Y, self.w))
+                losses = predicted_losses(oracle.problem, X, Y, self.w)
+                self.progressive.add(new.size, float(losses.sum()))
             self.course, mistakes = pass_over(self.course, oracle, order)
             self.last = mistakes.numbers or {}
         self.counts[:] = max(self.counts[0], row + n), self.counts[1] + 2 * n

@@ -28,8 +28,15 @@ from ..geometry import Geometry
 from ..kernels import Linear
 from ..oracle import make_oracle
 from ..tensorfile import named, under
-from .caches.planes import joined, predicted_loss, size_of, taken, widening
-from .damping import mean_share, n_tracks, radius_at, sample_size, step_within
+from .caches.planes import joined, predicted_losses, size_of, taken, widening
+from .damping import (
+    inner_tolerance,
+    mean_share,
+    n_tracks,
+    radius_at,
+    sample_size,
+    step_within,
+)
 from .dual_coordinate import blend
 from .learner import Progressive, WithoutObjective
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
@@ -41,6 +48,8 @@ from .working_set import NEW, OMEGA, ROW, WorkingSet
 TOLERANCE = 0.03
 #: Rows of the history that a pass in memory makes, about.
 RECORDS = 10
+#: What |u|^2 may be above the square of a radius.
+ROUNDING = 1e-9
 STEPS, SEEN, CALLS, CAME = range(4)
 
 
@@ -103,7 +112,7 @@ class PlaneDescent(WithoutObjective):
         self.local.take(oracle, order)
         if not self.own[0]:
             self.own[:] = self.local.unit(self.geometry.weights(np.zeros(oracle.n_features)))
-        self._test(oracle, order[new > 0])
+        self._test(oracle, order[new > 0], omega[new > 0])
         for track, number in enumerate(self.tracks):
             damping, step = self._step(track, int(number), omega)
             if self.kept:
@@ -120,7 +129,8 @@ class PlaneDescent(WithoutObjective):
         t, k, n, w = self.n_steps, self.k, self.n, self.iterates[track]
         if isinstance(self.local, Revisits):
             t = 1  # a constant damping, the first
-        tolerance = (self.solver.tolerance or TOLERANCE) * float(self.own[1])
+        asked = self.solver.tolerance or TOLERANCE
+        tolerance = inner_tolerance(asked, float(self.own[1]), omega, k)
         if self.solver.radius is None:
             damping = self.solver.dampings(t, k, n, float(self.own[0]))[number]
             return damping, self._solve(w, omega, damping, tolerance)
@@ -131,7 +141,7 @@ class PlaneDescent(WithoutObjective):
         def solve(damping: float) -> Step:
             w[:] = before
             step = self._solve(w, omega, damping, tolerance)
-            if step.square <= radius**2:  # the last such one is chosen
+            if step.square <= radius**2 * (1.0 + ROUNDING):  # the last such one is chosen
                 kept[:] = w
             return step
 
@@ -160,15 +170,15 @@ class PlaneDescent(WithoutObjective):
         self.last[:2] = hinge, np.count_nonzero(hinges) / max(1, len(hinges))
         self.last[2:] = step.square, step.due, damping, step.gap * damping
 
-    def _test(self, oracle, new: np.ndarray) -> None:
-        """Losses of examples that are new, before they are learnt from."""
+    def _test(self, oracle, new: np.ndarray, omega: np.ndarray) -> None:
+        """Losses of examples that are new, before they are learnt from; weights tell the best."""
         if not new.size:
             return
         X, Y, problem = taken(oracle.X, new), taken(oracle.Y, new), oracle.problem
-        losses = np.array([predicted_loss(problem, X, Y, mean) for mean in self.means])
+        losses = np.array([predicted_losses(problem, X, Y, mean) for mean in self.means])
         self.counts[CALLS] += new.size * len(self.means)
-        self.progressive.add(new.size, float(losses[self.best]))
-        self.losses += self.n_steps * losses
+        self.progressive.add(new.size, float(losses[self.best].sum()))
+        self.losses += self.n_steps * (losses @ omega)
 
     def keep_best(self) -> None:
         """Only the best track."""

@@ -139,7 +139,7 @@ class PlaneCache:
     def predicted_loss(self, oracle, picks: np.ndarray) -> float:
         """Loss of the predictions of some. (A hinge of 0 means that the truth was predicted.)"""
         X, Y = taken(oracle.X, picks), taken(oracle.Y, picks)
-        return predicted_loss(self.problem, X, Y, self.state.w)
+        return float(predicted_losses(self.problem, X, Y, self.state.w).sum())
 
     def admit(self, picks: np.ndarray) -> None:
         """Keep these examples of the part, with the planes that `explore` found."""
@@ -250,18 +250,16 @@ class PlaneCache:
         self.arrays()
 
 
-def predicted_loss(problem, X, Y, w: np.ndarray) -> float:
-    """Summed loss of the predictions of some examples."""
-    if not len(Y):
-        return 0.0
-    if isinstance(problem, PredictionLosses):
-        return float(problem.prediction_losses(X, Y, w).sum())
-    total = 0.0
+def predicted_losses(problem, X, Y, w: np.ndarray) -> np.ndarray:
+    """Losses of the predictions of some examples, (n,)."""
+    if len(Y) and isinstance(problem, PredictionLosses):
+        return problem.prediction_losses(X, Y, w)
     predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
+    found = np.zeros(len(Y))
     for k in range(len(Y)):
         x = X[k].toarray()[0] if sp.issparse(X) else X[k]
-        total += float(problem.loss(Y[k], predict(x, w)))
-    return total
+        found[k] = float(problem.loss(Y[k], predict(x, w)))
+    return found
 
 
 def empty_state(oracle, geometry: Geometry) -> DualState:
