@@ -8,6 +8,7 @@ import numpy as np
 
 from .experiment import BETTER, NOT, PARTLY, REPRODUCED, Claim, Results, spread, verdict
 from .thesis_runs import (
+    CURVE_ROWS,
     FOLDS,
     NAMES,
     OURS,
@@ -158,35 +159,40 @@ def one_epoch_claim(results: Results, data: list[str]) -> Claim | None:
     return Claim(
         "LaSVM converges after a single epoch (Fig. 5.3)",
         "figure, no numbers printed",
-        "test error % after one and two epochs: " + "; ".join(words),
+        f"error % of {CURVE_ROWS:,} test rows after one and two epochs: " + "; ".join(words),
         verdict(all(holds)),
     )
 
 
 def support_claim(results: Results, data: list[str]) -> Claim | None:
-    words, holds = [], []
+    words, factors = [], []
     for d in data:
         counts = {m: mean_of(results, d, m, "support") for m in ("SFD1", "LaSVM", OURS)}
         if np.isfinite(list(counts.values())).all():
             factor, ours = counts["SFD1"] / counts["LaSVM"], counts[OURS] / counts["LaSVM"]
             words.append(f"{NAMES[d]} {factor:.1f} (default {ours:.1f})")
-            holds.append(factor > 1.0)
+            factors.append(factor)
     if not words:
         return None
+    twice = sum(factor >= 2.0 for factor in factors)
     return Claim(
         "SFD has more support vectors than the others (Fig. 5.4)",
         "2 to 10 times",
         "SFD1's over LaSVM's: " + "; ".join(words),
-        verdict(all(holds)),
+        verdict(
+            twice == len(factors),
+            f"twice as many or more on {twice} of {len(factors)} sets",
+            PARTLY if min(factors) > 1.0 else NOT,
+        ),
     )
 
 
 def evaluations_claim(results: Results, data: list[str]) -> Claim | None:
     words, holds = [], []
     for d in data:
-        totals = {m: evaluations_of(results, d, m) for m in (*PRINTED, OURS)}
+        totals = {m: evaluations_of(results, d, m) for m in methods()}
         known = {m: total for m, total in totals.items() if np.isfinite(total.made)}
-        rivals = {m: total for m, total in known.items() if m not in ("SFD1", "SFD2", OURS)}
+        rivals = {m: total for m, total in known.items() if methods()[m][1]}  # those with a C
         if rivals and OURS in known:
             ours = known[OURS].made
             least = min(rivals, key=lambda m: rivals[m].made)

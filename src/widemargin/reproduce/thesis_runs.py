@@ -39,7 +39,7 @@ FOLDS, TRIED = 5, 10
 SEEDS = 5
 #: Where five would take too long.
 FEWER = {("w8a", "SampledCuts"): 2}
-#: Points of a learning curve, and test rows that they are taken on; the last one is on all.
+#: Points of a learning curve, and test rows that they are taken on.
 POINTS, CURVE_ROWS = 12, 4_000
 
 #: Table 5.2: lambda = 1 / (n² C).

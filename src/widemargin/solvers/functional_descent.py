@@ -38,8 +38,8 @@ times as long as noisy data. The schedule "auto" lets some **tracks** descend si
 over the same samples. Each sample is new to all of them when it comes, so the losses of the means'
 predictions before they learn from it, weighted by t, compare them honestly. The best one predicts.
 At the end of the first pass it stays alone, and with it only the patterns that it needs: samples of
-later passes are not new. Of kernel machines one track adds steps that shrink, for noisy data; two
-**revisit** old patterns at a constant damping, for clean data (`kernel_descent.py`). On planes the
+later passes are not new. Of kernel machines one track adds steps that shrink, for noisy data; one
+**revisits** old patterns at a constant damping, for clean data (`kernel_descent.py`). On planes the
 tracks of the first pass shrink, and later passes revisit at the damping that the best one began
 with (`plane_revisits.py`), unless the data is a stream, whose examples are not kept.
 """

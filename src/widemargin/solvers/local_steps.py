@@ -146,7 +146,7 @@ class Ascent:
 
         U : the bounds of the sample's examples, in its order.
         """
-        self.begin(w)
+        self.start_from(w)
         self.state.cost[self.order] = U
         step = self._climb(tolerance)
         if self.geometry.is_plain:
@@ -154,7 +154,7 @@ class Ascent:
         square = 2.0 * self.geometry.value(self.geometry.mean + self.state.w - self.before)
         return step._replace(square=square)
 
-    def begin(self, w: np.ndarray) -> None:
+    def start_from(self, w: np.ndarray) -> None:
         """A step from `w`, which is to be moved in place."""
         needs_before = self.clamped or not self.geometry.is_plain
         self._hold(w, w.copy() if needs_before else np.zeros(0))
@@ -243,7 +243,7 @@ class Cutting:
     def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> Step:
         """As `Ascent.solve`; nothing is kept from call to call."""
         self.cost[self.order] = U
-        self.ascent.begin(w)
+        self.ascent.start_from(w)
         scratch = self.ascent.state.scratch
         cuts: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))]
         G, b, a = np.zeros((1, 1)), np.zeros(1), np.ones(1)  # cut 0 is that of the truths
