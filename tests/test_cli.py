@@ -353,6 +353,20 @@ def test_a_pipe_is_learnt_from_in_one_pass(run, monkeypatch):
     assert run("verify m words.svm")[0] == 0
 
 
+def test_the_pace_of_a_pipe_changes_nothing(folder):
+    text = (folder / "words.svm").read_text() * 3
+    found = []
+    for pause in (0.0, 0.3):
+        process = spawn("train", "classify", "-", "-o", f"pace{pause}", cwd=folder)
+        process.stdin.write(text[: len(text) // 3])
+        process.stdin.flush()
+        time.sleep(pause)
+        process.communicate(text[len(text) // 3 :], timeout=120)
+        assert process.returncode == 0
+        found.append(load(folder / f"pace{pause}").coef_)
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("option", ["--checkpoint ck", "--passes 2", "--passes auto", "--verify"])
 def test_what_a_pipe_cannot_do_is_told_at_the_start(run, monkeypatch, option):
     monkeypatch.setattr(sys, "stdin", None)  # nothing is read

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from decimal import Context, Decimal, localcontext
 
@@ -685,6 +686,29 @@ def test_a_slow_writer(tmp_path):
     with os.fdopen(read_end, "rb") as file:
         assert_same_as_sklearn(Prefetched(SvmlightStream(file)).chunks(), io.BytesIO(text))
     thread.join()
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 50])
+def test_a_pipe_that_is_learnt_from_is_cut_as_a_file_is(tmp_path, pieces):
+    """Whatever the pace of the writer: `is_prompt` False."""
+    text = "".join(f"{k % 2} {k % 7 + 1}:0.5\n" for k in range(400)).encode()
+    (tmp_path / "f").write_bytes(text)
+    sizes = [chunk.size for chunk in SvmlightStream(tmp_path / "f", chunk_bytes=1000).chunks()]
+    read_end, write_end = os.pipe()
+
+    def write():
+        with os.fdopen(write_end, "wb", buffering=0) as sink:
+            for part in range(pieces):
+                sink.write(text[part * len(text) // pieces : (part + 1) * len(text) // pieces])
+                time.sleep(0.002)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with os.fdopen(read_end, "rb") as source:
+        stream = SvmlightStream(source, chunk_bytes=1000)
+        stream.is_prompt = False
+        assert [chunk.size for chunk in stream.chunks()] == sizes
+    writer.join()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")

@@ -20,7 +20,7 @@ import widemargin
 from widemargin import SequenceTagger
 from widemargin.losses import Taxonomy
 from widemargin.sequences import Sequences, Vocabulary
-from widemargin.solvers import StreamingDual
+from widemargin.solvers import DualCoordinate, StreamingDual
 from widemargin.streams import IteratorStream
 
 WORDS = ["the", "a", "cat", "dog", "bird", "sees", "chases", "barks", "sings", "big", "small"]
@@ -425,3 +425,14 @@ def test_bad_packed_sequences():
         Sequences(np.array([["a"]]), [0, 1])
     with pytest.raises(IndexError):
         Sequences(np.zeros((2, 1)), [0, 2])[1]
+
+
+def test_few_sequences_of_many_weights_take_no_dense_cuts():
+    """One sequence and many labels: 640,000 weights a cut would be too much."""
+    X = [[{"word": f"w{k}"} for k in range(800)]]
+    y = [[f"tag{k % 800}" for k in range(800)]]
+    model = SequenceTagger(random_state=0, max_passes=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    assert isinstance(model.solver_, DualCoordinate)

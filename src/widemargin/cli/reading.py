@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from ..estimators.chunks import class_numbers
 from ..streams import Chunk, Prefetched, Stream, StreamError, open_stream
+from ..streams.files import TextFiles
 from ..streams.opening import ARROW_ENDINGS, SEQUENCES, first_name
 from .errors import NEEDS_ARROW, CommandError, UsageError
 
@@ -74,6 +75,12 @@ class Watched:
         for chunk in given:
             self.position, self.rows = chunk.position, chunk.row + chunk.size
             yield chunk
+
+    def in_full_chunks(self) -> Watched:
+        """Itself; a pipe is then cut as a file is, whatever the pace of its writer."""
+        if isinstance(self.stream, TextFiles):
+            self.stream.is_prompt = False
+        return self
 
     def peek(self, rows: int = FIRST_ROWS) -> list[Chunk]:
         """The first chunks of a pipe, which `chunks` will give again."""

@@ -37,7 +37,7 @@ def train(args: Any) -> int:
     """The command."""
     check_paths(args)
     names, classes, model = feature_names(args), parse_classes(args), new_model(args)
-    stream = open_training(args)
+    stream = open_training(args).in_full_chunks()
     held_out = [open_held_out(args, path) for path in args.validation or ()]
     plan = make_plan(args, stream)
     if args.learning_curve or args.training_hinge:

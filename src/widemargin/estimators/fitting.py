@@ -40,8 +40,9 @@ NEWTON_FEATURES, NEWTON_ROW = 1000, 300
 LAYOUTS = (BoxRows, ClassRows, NodeRows, SeparateRows)
 #: An oracle call slower than this is worth a cache of planes.
 SLOW_CALL = 2e-5
-#: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent.
-FEW_EXAMPLES = 10
+#: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent; but
+#: cuts are dense, and a hundred of them should not take more than 256 megabytes.
+FEW_EXAMPLES, CUT_FEATURES = 10, 300_000
 
 
 class SolverParameters:
@@ -125,7 +126,7 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
                 return ProximalNewton()
         return DualCoordinate()
     if isinstance(oracle, CompiledOracle):  # timing would make the choice a matter of luck
-        are_few = oracle.n_examples <= FEW_EXAMPLES
+        are_few = oracle.n_examples <= FEW_EXAMPLES and oracle.n_features <= CUT_FEATURES
         if are_few and not isinstance(oracle.data, LAYOUTS):
             return OneSlack()  # such as one ranking of thousands
         return DualCoordinate()

@@ -102,7 +102,15 @@ class TextFiles:
     ----------
     paths : path, list of paths or binary file
     chunk_bytes : int
+
+    Attributes
+    ----------
+    is_prompt : bool
+        Whether a pipe gives what has arrived, True at first. With False it waits for full chunks,
+        as files have them: what is learnt then does not depend on the pace of the writer.
     """
+
+    is_prompt = True
 
     def __init__(self, paths: Any, chunk_bytes: int):
         if not 1 <= chunk_bytes <= LONGEST_LINE:
@@ -240,7 +248,10 @@ class Source:
                     raise BrokenText("the gzip data ends early; the file is cut off")
 
     def blocks(
-        self, size: int, cut_behind: Callable[[bytearray, int, int], int] | None = None
+        self,
+        size: int,
+        cut_behind: Callable[[bytearray, int, int], int] | None = None,
+        is_prompt: bool = True,
     ) -> Iterator[tuple[np.ndarray, int]]:
         """Whole lines: an array that the next block overwrites, and how much of it is text.
 
@@ -248,10 +259,12 @@ class Source:
         for none; up to `begin` there is none. By default that is behind a newline.
 
         A block of a regular file is what `size` bytes hold of whole lines; a longer line doubles
-        them. It depends on nothing but where it begins. A block of a pipe is what has arrived.
+        them. It depends on nothing but where it begins. A block of a pipe is what has arrived, or
+        with `is_prompt` False like that of a file.
         Behind a last line without a newline there is one in the array.
         """
         cut_behind = cut_behind or last_line
+        is_prompt = is_prompt and not self.is_regular
         buffer, filled, is_end = bytearray(size + PADDING), 0, False
         while not is_end:
             target, searched, cut = size, filled, 0  # what was left over cannot be cut
@@ -266,7 +279,7 @@ class Source:
                     filled, is_end = self._more(buffer, filled, target)
                     cut = cut_behind(buffer, searched, filled) or cut
                     searched = filled
-                    if cut and not self.is_regular and not self._is_waiting():
+                    if cut and is_prompt and not self._is_waiting():
                         break
             if is_end:
                 buffer[filled], cut = 10, filled

@@ -137,7 +137,8 @@ class SequenceFiles(TextFiles, ABC):
             name = name_of(self.files[number])
             try:
                 with opened(self.files[number], place.offset) as source:
-                    for text, end in source.blocks(self.chunk_bytes, self._cut_behind):
+                    blocks = source.blocks(self.chunk_bytes, self._cut_behind, self.is_prompt)
+                    for text, end in blocks:
                         begin = 3 if self._has_mark(text, end, place) else 0
                         block = Block(text, begin, end, name, place)
                         check_bytes(block)

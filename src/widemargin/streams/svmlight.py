@@ -186,7 +186,7 @@ class SvmlightStream(TextFiles):
             name = name_of(self.files[number])
             try:
                 with opened(self.files[number], place.offset) as source:
-                    for text, end in source.blocks(self.chunk_bytes):
+                    for text, end in source.blocks(self.chunk_bytes, is_prompt=self.is_prompt):
                         parsed, place = self._parse(text, end, place, name, log, heads)
                         yield parsed, text, place, name
             except BrokenText as error:
