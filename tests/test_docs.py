@@ -43,7 +43,7 @@ def assert_prints(said: str, printed: str) -> None:
     """The same words, and numbers as close as another machine's rounding makes them."""
     assert NUMBER.sub("#", said).split() == NUMBER.sub("#", printed).split()
     for a, b in zip(NUMBER.findall(said), NUMBER.findall(printed), strict=True):
-        assert float(a) == pytest.approx(float(b), rel=0.02, abs=0.1)
+        assert float(a) == pytest.approx(float(b), rel=0.02, abs=0.06)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
