@@ -10,7 +10,7 @@ from widemargin import StructuredSVM, SVMClassifier, SVMRegressor
 from widemargin.losses import Confusion, Graph, Taxonomy
 from widemargin.problem import Plane, ProblemError
 from widemargin.problems import Binary, Multiclass, Regression
-from widemargin.solvers import Cached, OneSlack, ProximalNewton
+from widemargin.solvers import Cached, LaSVM, OneSlack, ProximalNewton, StreamingDual
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
@@ -108,6 +108,13 @@ def test_unknown_solver_lists_the_known(kind, args, y):
 def test_solver_must_be_an_instance(kind, args, y, solver):
     with pytest.raises(TypeError, match="solver must be a name or a solver instance, got"):
         kind(*args, solver=solver).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", [StreamingDual(), LaSVM()])
+def test_wrappers_need_epochs(solver):
+    message = f"Cached works on epochs over data in memory, and {type(solver).__name__} has none"
+    with pytest.raises(ValueError, match=message):
+        SVMClassifier(solver=Cached(solver)).fit(X, TWO)
 
 
 def test_any_dataclass_is_not_a_solver():

@@ -13,7 +13,17 @@ from widemargin.kernels import Linear
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems import Multiclass
 from widemargin.run import run
-from widemargin.solvers import Learner, OneSlack, Pegasos, SampledCuts, StreamingSolver
+from widemargin.solvers import (
+    Averaged,
+    Cached,
+    Incremental,
+    Learner,
+    OneSlack,
+    Pegasos,
+    SampledCuts,
+    StreamingSolver,
+    Threaded,
+)
 from widemargin.stopping import Gap, Passes
 
 
@@ -197,3 +207,24 @@ def test_more_samples_come_closer():
     assert primals[1] < primals[0] and gaps[1] < gaps[0]
     with pytest.raises(ValueError, match="sample must be"):
         SampledCuts(sample=0)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [Cached, Incremental, Averaged, Threaded, lambda solver: Threaded(Incremental(Cached(solver)))],
+)
+def test_a_wrapped_solver_ends_where_it_does(wrapped):
+    problem, X, y = data(100)
+    oracle = make_oracle(problem, X, y, 0.2)
+    geometry, rng = Geometry(problem.n_features), np.random.default_rng(0)
+    last = run(wrapped(SampledCuts(sample=10)), oracle, geometry, rng, Gap(0.0) | Passes(500))
+    assert last.stopped_by == "epochs" and last.epoch <= 40
+
+
+def test_growing_data_is_seen_as_a_whole_before_the_end():
+    problem, X, y = data(100)
+    oracle = make_oracle(problem, X, y, 0.2)
+    geometry, rng = Geometry(problem.n_features), np.random.default_rng(0)
+    solver = Incremental(SampledCuts(sample=50, epochs=1), start=0.4, epochs=10)
+    last = run(solver, oracle, geometry, rng, Gap(0.0) | Passes(500))
+    assert last.stopped_by == "epochs" and last.epoch == 21  # 10 of 40 %, 10 of 80 %, one of all

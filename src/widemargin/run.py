@@ -20,7 +20,7 @@ import numpy as np
 from .geometry import Geometry
 from .history import History
 from .oracle import OutOfTime
-from .solvers.protocol import Ends, Surrounds, Uncertified
+from .solvers.protocol import Surrounds, Uncertified, end_of
 from .stopping import Rule
 
 
@@ -234,9 +234,7 @@ def iterate(
                 loss,
             )
             record(progress)
-            reason = stop.reason(progress)
-            if reason is None and isinstance(solver, Ends):
-                reason = solver.finished(state)
+            reason = stop.reason(progress) or end_of(solver, state)
         except (KeyboardInterrupt, OutOfTime) as signal:
             reason, finished = name_of(signal), False
             break

@@ -114,6 +114,11 @@ def check_solver(solver: Any) -> None:
                 f"{type(solver).__name__} works on an objective, and {type(inner).__name__} has "
                 "none; use it as it is."
             )
+        if not isinstance(inner, Solver):
+            raise ValueError(
+                f"{type(solver).__name__} works on epochs over data in memory, and "
+                f"{type(inner).__name__} has none; use it as it is."
+            )
 
 
 def pick_solver(oracle, geometry: Geometry) -> Any:

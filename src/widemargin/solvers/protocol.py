@@ -73,6 +73,11 @@ class Ends(Protocol):
         """Why to stop now, or None."""
 
 
+def end_of(solver, state) -> str | None:
+    """Why a solver that may have an end of its own stops now, or None."""
+    return solver.finished(state) if isinstance(solver, Ends) else None
+
+
 @runtime_checkable
 class Surrounds(Protocol):
     """A solver that wants its own oracle around the given one, for the whole run."""

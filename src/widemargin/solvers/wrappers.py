@@ -20,7 +20,7 @@ from ..recall import Recalled, Remembering
 from ..threads import Parallel
 from .block_frank_wolfe import BlockFrankWolfe
 from .one_slack import OneSlack
-from .protocol import Bound
+from .protocol import Bound, end_of
 
 
 class WrappedState(NamedTuple):
@@ -31,8 +31,26 @@ class WrappedState(NamedTuple):
     linear: float
 
 
+class Wrapper:
+    """Mixin: what is asked of the solver inside."""
+
+    solver: Any
+
+    def wrapped(self, inner, memory) -> WrappedState:
+        """The state of the solver inside, with one's own."""
+        return WrappedState(inner, memory, inner.w, inner.v, self.solver.linear(inner))
+
+    def linear(self, state: WrappedState) -> float:
+        """l(alpha), of the wrapped solver or of the average."""
+        return state.linear
+
+    def finished(self, state: WrappedState) -> str | None:
+        """Whether the wrapped solver is at its end."""
+        return end_of(self.solver, state.inner)
+
+
 @dataclass(frozen=True)
-class Cached:
+class Cached(Wrapper):
     """Sweeps over kept planes between the exact ones, as long as they pay.
 
     A cached sweep costs no inference. It is repeated while it raises the dual objective by at
@@ -89,16 +107,9 @@ class Cached:
         compact(memory.planes, self.patience)
         return self.wrapped(inner, memory), bound
 
-    def wrapped(self, inner, memory) -> WrappedState:
-        return WrappedState(inner, memory, inner.w, inner.v, self.solver.linear(inner))
-
-    def linear(self, state: WrappedState) -> float:
-        """l(alpha) of the wrapped solver."""
-        return state.linear
-
 
 @dataclass(frozen=True)
-class Incremental:
+class Incremental(Wrapper):
     """Epochs on a random subset that grows until it is the whole data set.
 
     Parameters
@@ -128,8 +139,7 @@ class Incremental:
         """An epoch on the current subset."""
         count, order = state.memory
         order = rng.permutation(oracle.examples) if order is None else order
-        share = min(1.0, self.start * self.growth ** min(count // self.epochs, 64))
-        subset = oracle
+        share, subset = self.share(count), oracle
         if share < 1.0:
             size = max(1, int(np.ceil(share * len(order))))
             subset = Restricted(oracle, np.sort(order[:size]))
@@ -138,16 +148,17 @@ class Incremental:
             bound = Bound(np.inf)  # nothing is known of the rest
         return self.wrapped(inner, (count + 1, order)), bound
 
-    def wrapped(self, inner, memory) -> WrappedState:
-        return WrappedState(inner, memory, inner.w, inner.v, self.solver.linear(inner))
+    def finished(self, state: WrappedState) -> str | None:
+        """The same, once an epoch has seen all examples."""
+        return super().finished(state) if self.share(state.memory[0] - 1) == 1.0 else None
 
-    def linear(self, state: WrappedState) -> float:
-        """l(alpha) of the wrapped solver."""
-        return state.linear
+    def share(self, count: int) -> float:
+        """Of the examples, in epoch number `count`."""
+        return min(1.0, self.start * self.growth ** min(count // self.epochs, 64))
 
 
 @dataclass(frozen=True)
-class Averaged:
+class Averaged(Wrapper):
     """The average of the iterates with weights 1, 2, 3, ...; its dual is that of the mean alpha.
 
     Parameters
@@ -159,8 +170,7 @@ class Averaged:
 
     def init(self, oracle, geometry, start=None) -> WrappedState:
         """No average yet."""
-        inner = self.solver.init(oracle, geometry, start)
-        return WrappedState(inner, 0, inner.w, inner.v, self.solver.linear(inner))
+        return self.wrapped(self.solver.init(oracle, geometry, start), 0)
 
     def epoch(self, oracle, geometry, state: WrappedState, rng):
         """An epoch, then average <- (1 - rho) average + rho iterate, rho = 2 / (k + 1)."""
@@ -170,10 +180,6 @@ class Averaged:
         v = (1 - rho) * state.v + rho * inner.v
         linear = (1 - rho) * state.linear + rho * self.solver.linear(inner)
         return WrappedState(inner, k, geometry.weights(v), v, linear), Bound(bound.hinge)
-
-    def linear(self, state: WrappedState) -> float:
-        """l of the averaged alpha."""
-        return state.linear
 
 
 @dataclass(frozen=True)
@@ -218,3 +224,7 @@ class Threaded:
     def linear(self, state) -> float:
         """l(alpha) of the wrapped solver."""
         return self.solver.linear(state)
+
+    def finished(self, state) -> str | None:
+        """Whether the wrapped solver is at its end."""
+        return end_of(self.solver, state)
