@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -18,7 +19,7 @@ from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
 from widemargin.estimators.kernel import checked_gram
 from widemargin.losses import Taxonomy
 from widemargin.output_kernels import ritz_values
-from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM
+from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM, SampledCuts
 from widemargin.streams import ArrayStream, IteratorStream
 
 #: Products of single precision depend on how many rows are computed together.
@@ -254,6 +255,33 @@ def test_a_fitted_machine_holds_no_training_data():
     for solver in ("lasvm", "larank", "functional_descent", "one_slack", "sampled_cuts"):
         model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, y)
         assert len(pickle.dumps(model)) < X.nbytes / 4, solver
+
+
+HOLDERS = (
+    "one_slack",
+    SampledCuts(sample=20),
+    FunctionalDescent(working_set="uniform", sample=20),
+    FunctionalDescent(working_set="importance", sample=20, window=100, buffer=40),
+)
+
+
+@pytest.mark.parametrize("solver", [*HOLDERS, "larank", "functional_descent", SVMD()])
+@pytest.mark.parametrize("begin", ["partial_fit", "fit_stream"])
+def test_a_copy_of_a_run_under_way_goes_on_as_the_run(solver, begin):
+    X, y = petals(400, K=3)
+    model = SVMClassifier(10.0, kernel="rbf", gamma=1.0, solver=solver, random_state=0)
+    if begin == "partial_fit":
+        model.partial_fit(X[:200], y[:200], classes=range(3))
+    else:
+        model.fit_stream((X[:200], y[:200]), classes=range(3))
+    other = copy.deepcopy(model)
+    for part in (slice(200, 300), np.flatnonzero(y == 1), slice(300, 400)):  # one of one class
+        for one in (model, other):
+            one.partial_fit(X[part], y[part])
+        other = pickle.loads(pickle.dumps(copy.deepcopy(other)))
+    for name in ("rows", "progressive_loss", "kept"):
+        np.testing.assert_array_equal(other.history_[name], model.history_[name])
+    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
 
 
 @pytest.mark.parametrize("solver", ["one_slack", FunctionalDescent(working_set="uniform")])

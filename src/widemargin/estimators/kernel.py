@@ -221,7 +221,7 @@ class KernelModel(Streaming):
         state: Any = super().__getstate__()
         run = state.get("_run")
         if isinstance(run, KernelRun) and run.learner is not None:
-            machine, lasting = put_down(run)
+            machine, lasting = put_down(run, is_under_way=True)
             state = state | {"_run": None, "_machine": machine, "_lasting": lasting}
         return state
 

@@ -4,6 +4,9 @@ A run is **put down**: its patterns with a coefficient make the machine that pre
 patterns and the learner's arrays are kept beside it. Neither the training data nor kernel values
 are. **Taken up**, the learner has the same patterns in the same slots and computes kernel values
 between them anew.
+
+A pickle of a run under way has the examples that its learner holds, as the run itself does; else
+`partial_fit` could not go on. What `fit` leaves behind has none.
 """
 
 from __future__ import annotations
@@ -18,13 +21,23 @@ from ..solvers.kernel_learner import KERNEL_VALUES
 from ..tensorfile import named
 
 #: What a run knows besides its learner.
-BOOKS = ("rng", "rows", "passes", "n_rows", "n_calls", "seconds", "total_cost", "fingerprint")
+BOOKS = (
+    "rng",
+    "rows",
+    "passes",
+    "n_rows",
+    "n_calls",
+    "seconds",
+    "total_cost",
+    "fingerprint",
+    "spacing",
+)
 
 
 class Lasting(NamedTuple):
     """What learning goes on from, besides the machine."""
 
-    arrays: dict[str, np.ndarray]  # of the learner, without patterns and kernel values
+    arrays: dict[str, np.ndarray]  # of the learner, without patterns; see `put_down`
     slots: np.ndarray  # those of the machine's patterns
     others: Support  # patterns of the other slots
     n_evaluations: int
@@ -32,13 +45,16 @@ class Lasting(NamedTuple):
     books: dict[str, Any]
 
 
-def put_down(run: KernelRun) -> tuple[Machine, Lasting | None]:
-    """The machine, and what goes on; None where the learner keeps the examples themselves."""
+def put_down(run: KernelRun, is_under_way: bool = False) -> tuple[Machine, Lasting | None]:
+    """The machine, and what goes on.
+
+    A learner that holds examples leaves None, or if it is under way these and its kernel values.
+    """
     learner = run.learner
     machine = Machine(learner.support, learner.coefficients, learner.offsets)
-    if learner.holds_examples:
+    if learner.holds_examples and not is_under_way:
         return machine.compacted(), None
-    left_out = ("support.", *KERNEL_VALUES)
+    left_out = ("support.", *(() if learner.holds_examples else KERNEL_VALUES))
     lasting = Lasting(
         {n: array for n, array in learner.arrays().items() if not n.startswith(left_out)},
         machine.used,
