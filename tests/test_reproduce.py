@@ -229,6 +229,22 @@ def test_unknown_names(capsys, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_outputs_are_tried_before_any_work(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(command, "chosen", lambda names: [made([1])])
+    out, missing = tmp_path / "out", tmp_path / "absent"
+    assert main(["reproduce", "-o", str(out), "--markdown", str(missing / "x.md")]) == 1
+    assert f"folder of the markdown does not exist: {missing}" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert main(["reproduce", "-o", str(tmp_path / "file")]) == 1
+    assert "file: File exists" in capsys.readouterr().err
+    (out / "reproduce.html").mkdir()
+    assert main(["reproduce", "-o", str(out)]) == 1
+    assert "reproduce.html: the page is a folder" in capsys.readouterr().err
+    assert not CALLS
+    arguments = ["reproduce", "--quick", "--quiet", "-o", str(out)]
+    assert main([*arguments, "--markdown", str(out / "x.md")]) == 0
+
+
 def test_the_command_goes_on_and_begins_anew(monkeypatch, capsys, tmp_path):
     numbers = [1, 99]
     monkeypatch.setattr(command, "chosen", lambda names: [made(numbers)])

@@ -134,6 +134,9 @@ def open_data(args: Any, paths: list[str], **known: Any) -> Watched:
         raise UsageError(f"--format {args.format} is for train tag and its models.")
     options = reading_options(args) | known
     source = checked_source(paths)
+    if args.bad_lines:
+        used = [getattr(args, name, "") for name in ("model", "output")]
+        check_output(args.bad_lines, "file for bad lines", [*paths, *used])
     if is_arrow(args.format, paths):
         return Watched(open_arrow(args, source), {})
     return Watched(open_stream(source, format="svmlight", **options), options)
@@ -252,7 +255,7 @@ def check_output(path: str, what: str = "output", inputs: Iterable[str] = ()) ->
     if os.path.isdir(path):
         raise CommandError(f"{path}: the {what} is a folder, a file is needed")
     if not os.path.isdir(folder):
-        raise CommandError(f"{path}: the folder of the {what} does not exist")
+        raise CommandError(f"{path}: the folder of the {what} does not exist: {folder}")
     if os.path.exists(path) and not os.path.isfile(path):
         raise CommandError(f"{path}: the {what} is not a regular file")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):

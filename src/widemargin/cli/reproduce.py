@@ -17,7 +17,7 @@ from ..reproduce.running import Outcome, planned, run
 from ..reproduce.store import Store
 from .errors import UsageError
 from .live import Screen
-from .reading import naming
+from .reading import check_output, naming
 from .words import aligned, clock
 
 
@@ -33,6 +33,10 @@ def reproduce(args: Any) -> int:
     folder = Path(args.output)
     with naming(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
+    page = folder / ("reproduce-quick.html" if args.quick else "reproduce.html")
+    check_output(str(page), "page")
+    if args.markdown:
+        check_output(args.markdown, "markdown", [str(page)])
     outcomes = [planned(experiment, args.quick) for experiment in experiments]
     store = Store(folder / ("quick" if args.quick else "full"))
     if args.fresh:
@@ -43,7 +47,6 @@ def reproduce(args: Any) -> int:
     with board:
         finished = run(outcomes, store, board)
     stories = told(outcomes)
-    page = folder / ("reproduce-quick.html" if args.quick else "reproduce.html")
     with naming(str(page)):
         write_html(stories, page, args.quick)
     if args.markdown:
