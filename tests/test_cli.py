@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
@@ -21,7 +22,17 @@ from sklearn.datasets import load_svmlight_file
 import widemargin
 from widemargin import SVMClassifier, SVMRegressor, load
 from widemargin.cli import live
+from widemargin.cli.arguments import SOLVERS
 from widemargin.cli.main import main
+from widemargin.cli.words import solver_words
+from widemargin.solvers import (
+    NAMES,
+    DualCoordinate,
+    FunctionalDescent,
+    OutOfCore,
+    Perceptron,
+    StreamingDual,
+)
 
 COMMANDS = ("train", "predict", "evaluate", "verify", "info", "report", "convert", "demo")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(widemargin.__file__).parents[1])}
@@ -193,6 +204,72 @@ def test_parameters_reach_the_model(run):
     assert code == 0 and "name" in out and "largest weights for class spam" in out
     assert run("train classify two.svm -o n --no-intercept")[0] == 0
     assert load("n").intercept_ == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (
+            "dual_coordinate --set shrink=False --set rounds=3",
+            DualCoordinate(shrink=False, rounds=3),
+        ),
+        ("streaming_dual --set memory=3 --memory 100", StreamingDual(memory=3)),
+        ("out_of_core --set inner_passes=2", OutOfCore(inner_passes=2)),
+        (
+            "perceptron --set passes=3 --set order=sequential",
+            Perceptron(passes=3, order="sequential"),
+        ),
+        ("functional_descent --set average=None", FunctionalDescent(average=None)),
+        ("functional_descent --set epochs=3 --memory 1", FunctionalDescent(epochs=3)),
+    ],
+)
+def test_parameters_reach_the_solver(run, options, wanted):
+    code, out, err = run(f"train classify three.svm -o m --json --solver {options}")
+    assert code == 0, err
+    assert load("m").solver_ == wanted and json.loads(out)["solver"] == solver_words(wanted)
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "auto"])
+def test_parameters_of_every_solver(run, name):
+    """Each parameter is known; a wrong one is refused before there is any data."""
+    command = f"train classify absent.svm -o m --solver {name} --set"
+    solver = NAMES[name]()
+    for field in dataclasses.fields(solver):
+        value = getattr(solver, field.name)
+        if dataclasses.is_dataclass(value) or value == np.inf:
+            continue  # no literals
+        code, _, err = run(f"{command} {field.name}={value}")
+        assert (code, "absent.svm: there is no such file" in err) == (1, True), err
+    code, _, err = run(f"{command} nonsense=1")
+    assert code == 2
+    assert f"--set nonsense: {type(solver).__name__} has no parameter 'nonsense'; it has" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--set sample=3", "--set is for a parameter of a solver: name it"),
+        ("--solver pegasos --set sample", "'sample' is not NAME=VALUE"),
+        ("--solver pegasos --set sample=0", "--set: sample must be a whole number above 0, got 0"),
+        (
+            "--solver pegasos --set sample=a",
+            "--set: sample must be a whole number above 0, got 'a'",
+        ),
+        ("--solver pegasos --set average=no", "--set average: True or False is needed, not 'no'"),
+        ("--solver pegasos --set lag=0.1 --set lag=0.2", "--set lag is given twice"),
+        ("--solver pegasos --set epochs=2 --passes 3", "--set epochs and --passes say the same"),
+        ("--solver out_of_core --set folder=3", "--set: folder must be None or a path, got 3"),
+    ],
+)
+def test_wrong_parameters_of_a_solver(run, options, message):
+    code, out, err = run(f"train classify absent.svm -o m {options}")
+    assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_parameters_are_not_left_out_in_silence(run):
+    options = "--classes 0,1,2,3 --solver dual_coordinate --set rounds=3"
+    code, _, err = run(f"train classify three.svm -o m {options}")
+    assert code == 1 and "no example of class 3: streaming_dual would learn" in err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from widemargin import NoveltyDetector, SVMClassifier, load
 from widemargin.cli.main import main
+from widemargin.solvers import FunctionalDescent, Pegasos
 from widemargin.streams import ArrayStream, write_svmlight
 
 STORY = re.compile(r'data-name="([^"]+)" data-value="([^"]+)"')
@@ -90,6 +91,32 @@ def test_novelty(files, tmp_path, capsys):
     assert run("evaluate", model, files / "train.svm", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["task"] == "novelty" and told["novel"] == pytest.approx(0.2, abs=0.005)
+
+
+def test_parameters_of_solvers(files, tmp_path, monkeypatch):
+    """Samples are drawn from all rows, however many make a chunk."""
+    options = ("--set", "working_set=uniform", "--set", "sample=50", "--set", "schedule=constant")
+    scores = []
+    for rows in (1024, 128):
+        monkeypatch.setattr("widemargin.estimators.kernel.CHUNK_ROWS", rows)
+        given = "--kernel", "rbf", "--gamma", 1, "--solver", "functional_descent", *options
+        assert run("train", "classify", files / "train.svm", "-o", tmp_path / "m", *given) == 0
+        model = load(tmp_path / "m")
+        scores.append(model.decision_function(np.eye(2)))
+    wanted = FunctionalDescent(working_set="uniform", sample=50, schedule="constant")
+    assert model.solver_ == wanted
+    np.testing.assert_array_equal(*scores)
+
+
+def test_pegasos_on_a_pipe(files, tmp_path, monkeypatch, capsys):
+    command = "train", "classify", "-", "-o", tmp_path / "m", "--kernel", "rbf"
+    for more, code in (((), 1), (("--set", "regularisation=0.01"), 0)):
+        pipe = io.TextIOWrapper(io.BytesIO((files / "train.svm").read_bytes()))
+        monkeypatch.setattr(sys, "stdin", pipe)
+        assert run(*command, "--solver", "pegasos", *more) == code
+        said = capsys.readouterr().err
+        assert ("On a stream give it: --set regularisation=..." in said) == bool(code)
+    assert load(tmp_path / "m").solver_ == Pegasos(regularisation=0.01)
 
 
 @pytest.mark.parametrize(

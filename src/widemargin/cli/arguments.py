@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
 from math import inf
 from typing import Any, NoReturn
 
@@ -71,6 +73,16 @@ def number(
 def passes(text: str) -> int | str:
     """A number of passes, or "auto"."""
     return text if text == "auto" else number(int, 1)(text)
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE: a Python literal, such as 3, 0.1, True or None, or else text."""
+    name, sign, value = (part.strip() for part in text.partition("="))
+    if not (name and sign and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    with contextlib.suppress(ValueError, SyntaxError):
+        return name, ast.literal_eval(value)
+    return name, value
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -172,6 +184,9 @@ def add_train(commands: Any) -> None:
     group.add_argument("--passes", type=passes, metavar="N", help=many)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
     group.add_argument("--solver", choices=SOLVERS, default="auto", metavar="NAME", help=how)
+    one = "a parameter of --solver, such as sample=200 or schedule=constant; may be repeated"
+    each: dict[str, Any] = {"action": "append", "type": setting, "default": []}
+    group.add_argument("--set", dest="settings", metavar="NAME=VALUE", help=one, **each)
     limit = (
         "megabytes for data and what is kept of it (default 512); where given, half of it is for "
         "the patterns and kernel values of lasvm, larank and sonline"

@@ -22,6 +22,7 @@ OPTIONS = {
     "Declare all of them: classes=[...].": "Declare all of them: --classes a,b,c.",
     "Pass classes=... where": "Pass --classes a,b,c where",
     "hash_bits would take it": "--hash-bits would take it",
+    "solver=Pegasos(regularisation=...).": "--set regularisation=...",
     "memory=": "--memory ",
     "resume it, or remove": "go on with --resume, or remove",
     "is beyond n_features=": "is beyond the features of the model, ",

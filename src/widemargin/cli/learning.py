@@ -12,7 +12,7 @@ import numpy as np
 from .. import Ranker
 from ..checkpoint import FILE
 from ..estimators.kernel import Shuffled
-from ..solvers import NAMES, FunctionalDescent, LaRank, LaSVM, OutOfCore, StreamingDual
+from ..solvers import LaRank, LaSVM
 from ..stopping import Callback
 from ..stream_run import hinges_of
 from ..streams import ArrayStream, StreamError
@@ -21,7 +21,7 @@ from ..streams.fingerprint import Fingerprint
 from ..streams.opening import as_stream
 from .errors import CommandError
 from .live import Watcher, say
-from .options import ONLINE, buffer_options
+from .options import ONLINE, new_solver
 from .planning import Plan
 from .reading import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
 from .tagging import load_sequences
@@ -48,7 +48,7 @@ def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watche
         say(args, f"{plan.solver}: {plan.reason}")
     if classes is None and args.task in ("classify", "tag") and not stream.repeatable:
         classes = first_classes(args, stream)
-    model.solver = new_solver(args, plan)
+    model.solver = streaming_solver(args, plan)
     fit_stream(args, model, stream, classes, plan.passes, watcher)
 
 
@@ -76,7 +76,7 @@ def fit_kernel(
 ) -> None:
     """Learn a kernel machine: from rows in random order, or from the stream as it comes."""
     if plan.solver != "auto":
-        model.solver = NAMES[plan.solver](**buffer_options(args))
+        model.solver = new_solver(args, plan.solver)
     source: Any = stream
     epochs = 1
     if stream.repeatable and stream.memory <= args.memory:
@@ -84,7 +84,8 @@ def fit_kernel(
         if loaded is not None:
             n = len(loaded.y)
             order = np.random.default_rng(args.seed).permutation(n)
-            source = Shuffled(loaded.X, loaded.y, loaded.weight, order, name=stream.name)
+            rows = loaded.X, loaded.y, loaded.weight, order
+            source = Shuffled(*rows, name=stream.name, solver=model.solver)
             epochs = model.planned_epochs(loaded.y if classes is None else classes, n)
     if args.memory_is_given and args.task == "classify":
         classes = keep_to_memory(args, model, source, classes)
@@ -96,18 +97,19 @@ def keep_to_memory(args: Any, model: Any, source: Any, classes: Any) -> Any:
     """Let --memory be the bound of a solver that has one; the classes, where they are known."""
     model._begin_stream(as_stream(source), classes)
     solver = model._streaming_solver()
-    if isinstance(solver, LaRank | LaSVM):
+    if isinstance(solver, LaRank | LaSVM) and "memory" not in dict(args.settings):
         model.solver = dataclasses.replace(solver, memory=args.memory / 2)
     return None if model._may_grow else model.classes_
 
 
-def new_solver(args: Any, plan: Plan) -> Any:
+def streaming_solver(args: Any, plan: Plan) -> Any:
     """A streaming solver that keeps to --memory."""
-    if plan.solver == "functional_descent":
-        return FunctionalDescent()
+    derived: dict[str, Any] = {}
     if plan.solver == "streaming_dual":
-        return StreamingDual(memory=args.memory / 2)
-    return OutOfCore(block_bytes=min(16 * MEGABYTE, int(BLOCK_SHARE * args.memory * MEGABYTE)))
+        derived["memory"] = args.memory / 2
+    if plan.solver == "out_of_core":
+        derived["block_bytes"] = min(16 * MEGABYTE, int(BLOCK_SHARE * args.memory * MEGABYTE))
+    return new_solver(args, plan.solver, **derived)
 
 
 def explained(args: Any, error: OSError) -> Exception:
@@ -155,13 +157,17 @@ def fit_loaded(
         absent = np.setdiff1d(classes, y)
         if absent.size:  # `fit` knows the classes of the data only
             reason = f"there is no example of class {label_text(absent[0])}"
+            if args.settings:
+                raise CommandError(
+                    f"{reason}: streaming_dual would learn, and --set is of {plan.solver}"
+                )
             plan = Plan("streaming_dual", plan.passes, reason)
             say(args, f"{plan.solver}: {reason}")
-            model.solver = new_solver(args, plan)
+            model.solver = streaming_solver(args, plan)
             rows = ArrayStream(X, y, weight=weight)
             fit_stream(args, model, rows, classes, plan.passes, watcher)
             return
-    model.solver = plan.solver if plan.solver == "auto" else NAMES[plan.solver]()
+    model.solver = plan.solver if plan.solver == "auto" else new_solver(args, plan.solver)
     if online and plan.passes is not None:  # passes over the data, whatever a step decodes
         model.solver = dataclasses.replace(model.solver, epochs=plan.passes)
     live = Callback(watcher)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import json
 import os
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegressor
 from ..checkpoint import OWN
+from ..estimators.fitting import check_param_name
 from ..losses import Taxonomy
 from ..solvers import NAMES
 from ..streams.opening import SEQUENCES
@@ -31,6 +33,8 @@ MEMORY = 512.0
 LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
 ROWS = ("classify", "regress", "rank", "novelty")
+#: Options that are parameters of some solvers.
+SAME = {"buffer": "buffer", "budget": "budget", "epochs": "passes", "passes": "passes"}
 #: Options of some tasks only.
 TASKS_OF = {
     "C": ("classify", "regress", "tag", "rank"),
@@ -98,6 +102,7 @@ def check_task(args: Any) -> None:
             words = " and ".join(", ".join(tasks).rsplit(", ", 1))
             raise UsageError(f"--{name.replace('_', '-')} is for train {words}.")
     check_kernel(args)
+    check_settings(args)
     args.memory_is_given = args.memory is not None
     if args.memory is None:
         args.memory = MEMORY
@@ -120,6 +125,39 @@ def check_task(args: Any) -> None:
         raise UsageError(f"--solver out_of_core is for rows; train {args.task} has streaming_dual.")
     if args.checkpoint and args.task in ("tag", "rank"):
         raise UsageError(f"--checkpoint is for rows; train {args.task} makes none.")
+
+
+def check_settings(args: Any) -> None:
+    """--set, by the solver itself."""
+    if not args.settings:
+        return
+    if args.solver == "auto":
+        raise UsageError("--set is for a parameter of a solver: name it, --solver NAME.")
+    kind: Any = NAMES[args.solver]
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    seen = set()
+    for name, value in args.settings:
+        try:
+            check_param_name(kind, name)
+        except ValueError as error:
+            raise UsageError(f"--set {name}: {error}") from None
+        if name in seen:
+            raise UsageError(f"--set {name} is given twice.")
+        seen.add(name)
+        if isinstance(fields[name].default, bool) and not isinstance(value, bool):
+            raise UsageError(f"--set {name}: True or False is needed, not {value!r}.")
+        if name in SAME and getattr(args, SAME[name]) is not None:
+            raise UsageError(f"--set {name} and --{SAME[name]} say the same: give one of them.")
+    try:
+        new_solver(args, args.solver)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--set: {error}") from None
+
+
+def new_solver(args: Any, name: str, **derived: Any) -> Any:
+    """A solver by its name; what is asked of it goes before what is `derived` from the rest."""
+    asked = {} if name != args.solver else buffer_options(args) | dict(args.settings)
+    return NAMES[name](**derived | asked)
 
 
 def is_kernel_machine(args: Any) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..solvers import FunctionalDescent
 from .errors import UsageError
-from .options import STREAMING, is_kernel_machine
+from .options import STREAMING, is_kernel_machine, new_solver
 from .reading import Watched
 
 
@@ -39,7 +38,7 @@ def make_plan(args: Any, stream: Watched) -> Plan:
         return Plan(solver, 1 if solver in STREAMING else passes, "as asked for")
     if solver == "functional_descent" and stream.memory > args.memory:
         reason = f"more than --memory {args.memory:g}: examples come in their order"
-        return Plan(solver, passes or FunctionalDescent().epochs, reason, is_large=True)
+        return Plan(solver, passes or new_solver(args, solver).epochs, reason, is_large=True)
     if solver != "auto":
         return Plan(solver, passes, "as asked for")
     if passes is not None:

@@ -146,7 +146,7 @@ def solver_words(solver: Any) -> str:
         default = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        if value != default and value is not None:
+        if value != default:
             changed.append(f"{field.name}={value!r}")
     return f"{type(solver).__name__}({', '.join(changed)})"
 

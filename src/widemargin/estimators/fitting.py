@@ -79,12 +79,17 @@ def solver_params(solver: Any, prefix: str) -> dict[str, Any]:
 
 def with_param(solver: Any, path: list[str], value: Any) -> Any:
     """A copy of the solver with one field changed."""
-    known = [field.name for field in dataclasses.fields(solver)]
-    if path[0] not in known:
-        raise ValueError(f"{type(solver).__name__} has no parameter {path[0]!r}; it has {known}.")
+    check_param_name(type(solver), path[0])
     if len(path) > 1:
         value = with_param(getattr(solver, path[0]), path[1:], value)
     return dataclasses.replace(solver, **{path[0]: value})
+
+
+def check_param_name(kind: type, name: str) -> None:
+    """Refuse what is no field of a solver."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    if name not in known:
+        raise ValueError(f"{kind.__name__} has no parameter {name!r}; it has {known}.")
 
 
 def named_solver(solver: Any) -> Any:

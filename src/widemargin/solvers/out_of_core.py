@@ -87,6 +87,8 @@ class OutOfCore:
 
     def __post_init__(self):
         check_numbers(self, inner_passes=whole(1), block_bytes=whole(1))
+        if not isinstance(self.folder, str | os.PathLike | None):
+            raise TypeError(f"folder must be None or a path, got {self.folder!r}.")
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""
