@@ -20,6 +20,7 @@ from widemargin.estimators.kernel import checked_gram
 from widemargin.losses import Taxonomy
 from widemargin.output_kernels import ritz_values
 from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM, SampledCuts
+from widemargin.stopping import HeldOut
 from widemargin.streams import ArrayStream, IteratorStream
 
 #: Products of single precision depend on how many rows are computed together.
@@ -270,6 +271,7 @@ HOLDERS = (
 def test_a_copy_of_a_run_under_way_goes_on_as_the_run(solver, begin):
     X, y = petals(400, K=3)
     model = SVMClassifier(10.0, kernel="rbf", gamma=1.0, solver=solver, random_state=0)
+    model.set_params(stop=HeldOut(X[:50], y[:50]))
     if begin == "partial_fit":
         model.partial_fit(X[:200], y[:200], classes=range(3))
     else:
@@ -279,7 +281,7 @@ def test_a_copy_of_a_run_under_way_goes_on_as_the_run(solver, begin):
         for one in (model, other):
             one.partial_fit(X[part], y[part])
         other = pickle.loads(pickle.dumps(copy.deepcopy(other)))
-    for name in ("rows", "progressive_loss", "kept"):
+    for name in ("rows", "progressive_loss", "kept", "held_out_loss"):
         np.testing.assert_array_equal(other.history_[name], model.history_[name])
     np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
 

@@ -208,6 +208,7 @@ class KernelModel(Streaming):
             self._n_rows_known = None
         self._columns, self._is_fixed = int(self.n_features_in_), True
         run.history = self.history_
+        super()._watch(run, None)
         return run
 
     def _left_by_fit(self) -> str:
