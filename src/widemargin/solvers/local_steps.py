@@ -163,7 +163,7 @@ class Ascent:
 
     def _climb(self, tolerance: float) -> Step:
         """Rounds of decoding and of transfers from the dual variables there are; no `square`."""
-        order, rounds = self.order, 0
+        order, rounds, goal, before = self.order, 0, 0.5 * tolerance, np.inf
         while True:
             rounds += 1
             self.collect()
@@ -173,7 +173,10 @@ class Ascent:
                 hinges, due = state.hinge[order], left
             if left <= tolerance or rounds >= MOST_ROUNDS:
                 return Step(np.nan, left, hinges, rounds, due)
-            ascend(state, state.w, order, max(SETTLED * left, 0.5 * tolerance), MOST_SWEEPS)
+            if left > 0.5 * before:  # what a sweep meets on its way is less than what it leaves
+                goal *= 0.5
+            before = left
+            ascend(state, state.w, order, max(SETTLED * left, goal), MOST_SWEEPS)
 
     def _hold(self, w: np.ndarray, before: np.ndarray) -> None:
         """All mass on the truths, weights w."""
