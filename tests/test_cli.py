@@ -22,6 +22,7 @@ import widemargin
 from widemargin import SVMClassifier, SVMRegressor, load
 from widemargin.cli import live
 from widemargin.cli.main import main
+from widemargin.run import Certificate
 
 COMMANDS = ("train", "predict", "evaluate", "verify", "info", "report", "convert", "demo")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(widemargin.__file__).parents[1])}
@@ -254,6 +255,40 @@ def test_ctrl_c_saves_what_there_is(run, monkeypatch, solver):
     assert run("predict m two.svm")[0] == 0
 
 
+def test_ctrl_c_ends_the_demo(run, monkeypatch):
+    def press(self, progress):
+        os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("widemargin.cli.demo.compile_all", lambda X, y: 0.0)
+    monkeypatch.setattr(live.LiveLine, "__call__", press)
+    code, out, err = run("demo --output pages")
+    assert code == 130 and "interrupted" in err and "the optimum lies in" not in out
+    assert not list(Path("pages").iterdir())
+
+
+def test_ctrl_c_in_any_fit_of_the_demo(monkeypatch):
+    pytest.importorskip("matplotlib")
+    from widemargin.cli import demo
+
+    X, y = np.random.default_rng(0).normal(size=(300, 64)), np.arange(300) % 10
+    report = demo.Report("demo", "")
+    monkeypatch.setattr(demo.SVMClassifier, "stopped_by_", "interrupt", raising=False)
+    monkeypatch.setattr(demo.StructuredSVM, "stopped_by_", "interrupt", raising=False)
+    for kind in (demo.SVMClassifier, demo.StructuredSVM):
+        monkeypatch.setattr(kind, "fit", lambda self, X, y: self)
+    for section in (
+        lambda: demo.compile_all(X, y),
+        lambda: demo.fit_all(X, y, 1.0, 0.1),
+        lambda: demo.show_taxonomy(report, X, y),
+        lambda: demo.show_own_problem(report, X, y),
+        lambda: demo.show_cutting_planes(report),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            section()
+
+
 def test_ctrl_c_while_the_gap_is_proven(run, monkeypatch):
     def press(self, progress):
         self.phase = progress.phase
@@ -454,6 +489,16 @@ def test_verify_proves_or_refuses(run):
     assert not Path("other").exists()
     code, out, _ = run("verify real.model real.svm --json")
     assert code == 0 and json.loads(out)["scope"] == "data"
+
+
+def test_a_large_gap_is_told_from_the_lower_bound(run):
+    model = load("three.model")
+    for dual, words in ((2.0, "at most 50 % above the optimum"), (0.0, "a gap of 3 is left")):
+        model.certificate_ = Certificate(3.0, dual, (3.0 - dual) / 3.0, "data")
+        model.save("m")
+        assert f"no weights reach less than {dual:g}; " in run("info m")[1]
+        assert f"{words}." in run("info m")[1]
+        assert run("report m -o r.html")[0] == 0 and words in Path("r.html").read_text()
 
 
 def test_info_tells_what_the_model_is(run):
