@@ -596,6 +596,8 @@ def make_bad_files() -> None:
     Path("list.json").write_text("[1, 2")
     Path("copy.svm").write_text(Path("three.svm").read_text())
     Path("strange.svm").write_text(Path("three.svm").read_text() + "7 1:1\n")
+    Path("late.svm").write_text(Path("real.svm").read_text() + "cat 1:1\n")
+    Path("t.csv").write_text("sepal,petal,kind\n1.0,2.0,a\n3.0,4.0,b\n")
 
 
 @pytest.mark.parametrize(
@@ -614,7 +616,14 @@ def make_bad_files() -> None:
         ("train classify three.svm -o m --features 3", "three.svm:1: "),
         ("train classify three.svm -o m --loss absent.json", "neither zero_one nor a file"),
         ("train classify three.svm -o m --loss list.json", "list.json: not a cost matrix"),
-        ("train regress words.svm -o m", ""),
+        ("train regress words.svm -o m", "words.svm:1: label 'ham' is not a number"),
+        ("train regress late.svm -o m", "late.svm:401: label 'cat' is not a number"),
+        ("evaluate real.model late.svm", "late.svm:401: label 'cat' is not a number"),
+        ("train classify t.csv -o m", "t.csv: no line has a feature"),
+        ("train classify t.csv -o m --kernel rbf", "t.csv: no line has a feature"),
+        ("train classify t.csv -o m --solver streaming_dual", "t.csv: no line has a feature"),
+        ("train classify t.csv -o m --solver out_of_core", "t.csv: no line has a feature"),
+        ("convert t.csv o.svm", "t.csv: no line has a feature"),
         ("train classify three.svm -o absent/m", "the folder of the output does not exist"),
         ("train classify copy.svm -o copy.svm", "would overwrite the data"),
         ("convert copy.svm copy.svm", "would overwrite the data"),
@@ -631,7 +640,12 @@ def make_bad_files() -> None:
         ("predict three.model absent.svm", "absent.svm: there is no such file"),
         ("predict three.model three.svm -o absent/p", "folder of the output does not exist"),
         ("evaluate three.model words.svm", "words.svm:1: "),
-        ("evaluate three.model strange.svm", "strange.svm:401: the label 7"),
+        (
+            "evaluate three.model strange.svm",
+            "strange.svm:401: the label 7 was never declared; the classes are 0, 1, 2. Declare all "
+            "of them: train --classes a,b,c.",
+        ),
+        ("evaluate words.model late.svm", "late.svm:1: the label"),
         ("info broken.model", "broken.model: "),
         ("report absent -o r.html", "absent: there is no such file"),
         ("report nothing -o r.html", "there is no checkpoint"),
@@ -680,6 +694,15 @@ def test_wrong_usage_is_exit_code_two(run, command):
     assert (code, out) == (2, "")
     assert err.startswith("widemargin: error: ") and err.count("\n") == 1
     assert {path.name for path in Path().rglob("*")} == before
+
+
+def test_values_that_begin_with_a_minus(run):
+    for option, value in (("--classes", "-1,1"), ("--class-weight", "-1=2")):
+        code, _, err = run(f"train classify two.svm -o m {option} {value}")
+        assert code == 2 and f"one that begins with a minus is written {option}=-1 " in err
+        assert run(f"train classify two.svm -o m {option}={value}")[0] == 0
+    assert load("m").class_weight == {-1: 2.0}
+    assert "--classes=-1,1" in run("train --help")[1]
 
 
 def test_debug_shows_the_traceback(run, monkeypatch):

@@ -19,7 +19,7 @@ NEEDS_ARROW = "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
 OPTIONS = {
     "pass zero_based=True": "pass --zero-based",
     "but zero_based=False": "but the first one is 1; pass --zero-based if it is 0",
-    "Declare all of them: classes=[...].": "Declare all of them: --classes a,b,c.",
+    "Declare all of them: classes=[...].": "Declare all of them: train --classes a,b,c.",
     "Pass classes=... where": "Pass --classes a,b,c where",
     "hash_bits would take it": "--hash-bits would take it",
     "memory=": "--memory ",

@@ -212,7 +212,8 @@ def new_model(args: Any) -> Any:
     if args.task == "rank":
         return Ranker(loss=args.loss, **common)
     if args.task == "tag":
-        loss = args.loss if args.loss in SEQUENCE_LOSSES else parse_loss(args.loss)
+        names = SEQUENCE_LOSSES
+        loss = args.loss if args.loss in names else parse_loss(args.loss, names=names)
         return SequenceTagger(loss=loss, constraints=args.constraints, **common)
     if args.task == "novelty":
         nu = {} if args.nu is None else {"nu": args.nu}
@@ -270,12 +271,12 @@ def parse_weights(text: str) -> dict[Any, float]:
     return found
 
 
-def parse_loss(text: str, option: str = "--loss") -> Any:
+def parse_loss(text: str, option: str = "--loss", names: tuple[str, ...] = ("zero_one",)) -> Any:
     """--loss: its name, or the content of a file; --output-kernel: the content of a file."""
-    if text == "zero_one" and option == "--loss":
+    if text in names and option == "--loss":
         return text
     if not os.path.isfile(text):
-        also = "neither zero_one nor a file" if option == "--loss" else "not a file"
+        also = f"neither {', '.join(names)} nor a file" if option == "--loss" else "not a file"
         raise CommandError(f"{option} {text}: {also}")
     try:
         with open(text, encoding="utf-8", newline="") as file:

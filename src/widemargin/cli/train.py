@@ -75,7 +75,7 @@ def open_training(args: Any) -> Watched:
     if args.task == "tag":
         return open_sequences(args, args.data)
     known: dict[str, Any] = {"n_features": args.features} if args.features else {}
-    if args.task == "rank":
+    if args.task in ("rank", "regress"):
         known["labels"] = "number"
     return open_data(args, args.data, **known)
 
