@@ -619,6 +619,10 @@ def make_bad_files() -> None:
         ("train regress words.svm -o m", "words.svm:1: label 'ham' is not a number"),
         ("train regress late.svm -o m", "late.svm:401: label 'cat' is not a number"),
         ("evaluate real.model late.svm", "late.svm:401: label 'cat' is not a number"),
+        (
+            "train classify two.svm -o m --class-weight=-1=2,5=3",
+            "--class-weight names 5, which is no class; the classes are -1, 1.",
+        ),
         ("train classify t.csv -o m", "t.csv: no line has a feature"),
         ("train classify t.csv -o m --kernel rbf", "t.csv: no line has a feature"),
         ("train classify t.csv -o m --solver streaming_dual", "t.csv: no line has a feature"),

@@ -35,6 +35,7 @@ OPTIONS = {
     "taxonomy of output_kernel ": "taxonomy of --output-kernel ",
     "class_weight of": "--class-weight of",
     "class_weight needs": "--class-weight needs",
+    "class_weight names": "--class-weight names",
 }
 #: A solver by its name.
 SOLVER = re.compile(r"solver='(\w+)'")
