@@ -177,6 +177,22 @@ def test_constraints(run):
             assert tag[0] != "I" or last[1:] == tag[1:]
 
 
+@pytest.mark.parametrize("more", ["", " --solver streaming_dual"])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("conll --comment #", "a x B-P\n\n# c\na x O\n# d\nb y I-P\n"),
+        ("crfsuite", "B-P\ta\n\n\n\nO\ta\nI-P\tb\n"),
+        ("svm_hmm", "B-P qid:1 1:1\n\n# c\n\nO qid:2 1:1\nI-P qid:2 2:1\n"),
+    ],
+)
+def test_labels_that_break_the_constraints_are_told_with_their_line(run, kind, text, more):
+    Path("odd.txt").write_text(text)
+    code, _, err = run(f"train tag odd.txt -o m --constraints bio --format {kind}{more}")
+    message = "odd.txt:6: the label 'I-P' follows 'O', which --constraints bio forbids."
+    assert code == 1 and message in err
+
+
 def test_default_template_fits_the_columns(run):
     assert run("train tag train.txt -o m")[0] == 0
     assert load("m").training_["reading"]["template"].count("U") == 19

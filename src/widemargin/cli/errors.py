@@ -37,8 +37,8 @@ OPTIONS = {
     "class_weight needs": "--class-weight needs",
     "class_weight names": "--class-weight names",
 }
-#: A solver by its name.
-SOLVER = re.compile(r"solver='(\w+)'")
+#: Options with a name as their value.
+NAMED = re.compile(r"\b(solver|constraints)='(\w+)'")
 
 
 def as_message(error: BaseException) -> str:
@@ -51,5 +51,5 @@ def as_message(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     for python, shell in OPTIONS.items():
         text = text.replace(python, shell)
-    text = SOLVER.sub(r"--solver \1", text)
+    text = NAMED.sub(r"--\1 \2", text)
     return " ".join(text.split())

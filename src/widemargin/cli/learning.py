@@ -38,8 +38,10 @@ def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watche
         return
     if not plan.is_streaming:
         limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
-        is_tag = args.task == "tag"
-        loaded = load_sequences(stream, limit) if is_tag else load_rows(stream, limit, classes)
+        if args.task == "tag":
+            loaded = load_sequences(stream, limit, args.constraints)
+        else:
+            loaded = load_rows(stream, limit, classes)
         if loaded is not None:
             fit_loaded(args, model, loaded, classes, plan, watcher)
             return
