@@ -596,6 +596,9 @@ def make_bad_files() -> None:
     Path("list.json").write_text("[1, 2")
     Path("copy.svm").write_text(Path("three.svm").read_text())
     Path("strange.svm").write_text(Path("three.svm").read_text() + "7 1:1\n")
+    Path("half.svm").write_text(Path("three.svm").read_text() + "0.5 1:1\n")
+    Path("c.csv").write_text("0,1\n1,0\n")
+    Path("tree.json").write_text('{"0": "a", "1": "a", "2": "a"}')
     Path("late.svm").write_text(Path("real.svm").read_text() + "cat 1:1\n")
     Path("t.csv").write_text("sepal,petal,kind\n1.0,2.0,a\n3.0,4.0,b\n")
 
@@ -622,6 +625,20 @@ def make_bad_files() -> None:
         (
             "train classify two.svm -o m --class-weight=-1=2,5=3",
             "--class-weight names 5, which is no class; the classes are -1, 1.",
+        ),
+        *(
+            (f"train classify {name} -o m {more}", message)
+            for more in ("", "--solver streaming_dual", "--solver out_of_core", "--kernel rbf")
+            for name, message in (
+                ("real.svm", "is a measurement, not a class; train regress learns from such data"),
+                ("half.svm", "half.svm:401: the target 0.5 is a measurement"),
+                ("three.svm --loss c.csv", "c.csv: the cost matrix has shape (2, 2)"),
+                ("strange.svm --loss tree.json", "strange.svm:401: the label 7 is not a node"),
+            )
+        ),
+        (
+            "train classify three.svm -o m --kernel rbf --output-kernel c.csv",
+            "c.csv: has shape (2, 2); 3 classes need (3, 3)",
         ),
         ("train classify t.csv -o m", "t.csv: no line has a feature"),
         ("train classify t.csv -o m --kernel rbf", "t.csv: no line has a feature"),

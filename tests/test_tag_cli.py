@@ -342,6 +342,9 @@ def test_info(run):
         ("evaluate tag.model bare.txt", 1, "there are no labels to compare with"),
         ("train tag bare2.txt -o m", 1, "only one label"),
         ("train rank words.svm -o m", 1, "words.svm:1: "),
+        ("train rank bad.txt -o m --loss foo", 1, "loss is 'foo'; known are"),
+        ("train tag bad.txt -o m --loss foo", 1, "--loss foo: neither hamming, mean_hamming nor a"),
+        ("evaluate rank.model minus.svm", 1, "minus.svm:2: the relevance is -1; NDCG"),
     ],
 )
 def test_refused(run, tmp_path, command, code, message):
@@ -350,6 +353,7 @@ def test_refused(run, tmp_path, command, code, message):
     (tmp_path / "wide.tpl").write_text("U0:%x[0,2]\nB\n")
     (tmp_path / "bare2.txt").write_text("a b O\n\nc d O\n")
     (tmp_path / "words.svm").write_text("good qid:1 1:1\nbad qid:1 1:2\n")
+    (tmp_path / "minus.svm").write_text("1 qid:1 1:1\n-1 qid:1 1:2\n")
     found, out, err = run(command)
     assert (found, out) == (code, "")
     assert message in err

@@ -33,6 +33,7 @@ OPTIONS = {
     "budget=": "--budget ",
     "taxonomy of loss ": "taxonomy of --loss ",
     "taxonomy of output_kernel ": "taxonomy of --output-kernel ",
+    "in the order of classes_": "in the order of the classes",
     "class_weight of": "--class-weight of",
     "class_weight needs": "--class-weight needs",
     "class_weight names": "--class-weight names",

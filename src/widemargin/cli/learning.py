@@ -19,6 +19,7 @@ from ..streams import ArrayStream, StreamError
 from ..streams.disk_file import DiskFull
 from ..streams.fingerprint import Fingerprint
 from ..streams.opening import as_stream
+from .blame import blamed
 from .errors import CommandError
 from .live import Watcher, say
 from .options import ONLINE, buffer_options
@@ -32,6 +33,16 @@ BLOCK_SHARE = 1 / 16
 
 
 def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> None:
+    """Learn; an error tells which line or file it is about."""
+    try:
+        fit_as_planned(args, model, stream, classes, plan, watcher)
+    except ValueError as error:
+        raise blamed(args, stream, error) from error
+
+
+def fit_as_planned(
+    args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher
+) -> None:
     """Learn as planned, or out of core if the data turns out to be too large."""
     if plan.is_kernel:
         fit_kernel(args, model, stream, classes, plan, watcher)

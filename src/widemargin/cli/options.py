@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegressor
 from ..checkpoint import OWN
+from ..estimators.ranker import ranking_problem
 from ..losses import Taxonomy
 from ..solvers import NAMES
 from ..streams.opening import SEQUENCES
@@ -210,10 +211,10 @@ def new_model(args: Any) -> Any:
     """The estimator of the options; its solver is set by `fit`."""
     common: dict[str, Any] = {"C": args.C, "tol": args.tol, "random_state": args.seed}
     if args.task == "rank":
+        ranking_problem(args.loss, 1)  # refuses what is no loss, before data is read
         return Ranker(loss=args.loss, **common)
     if args.task == "tag":
-        names = SEQUENCE_LOSSES
-        loss = args.loss if args.loss in names else parse_loss(args.loss, names=names)
+        loss = parse_loss(args.loss, names=SEQUENCE_LOSSES)
         return SequenceTagger(loss=loss, constraints=args.constraints, **common)
     if args.task == "novelty":
         nu = {} if args.nu is None else {"nu": args.nu}
