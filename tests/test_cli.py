@@ -653,6 +653,16 @@ def make_bad_files() -> None:
         ("train classify three.svm -o /dev/null", "is not a regular file"),
         ("train classify three.svm -o m --report absent/r", "the folder of the report"),
         ("train classify three.svm -o m --validation absent.svm", "absent.svm: there is no such"),
+        ("train classify three.svm -o m --validation junk.svm", "junk.svm:1: "),
+        (
+            "train classify three.svm -o m --validation empty.svm",
+            "empty.svm: there are no examples",
+        ),
+        ("train regress real.svm -o m --validation late.svm", "late.svm:401: label 'cat' is not a"),
+        (
+            "train classify three.svm -o m --bad-lines bad.txt --validation empty.svm",
+            "empty.svm: there are no examples",
+        ),
         ("train classify three.svm -o m --feature-names absent", "absent: No such file"),
         ("predict absent.model three.svm", "absent.model: there is no such file"),
         ("predict broken.model three.svm", "broken.model: "),
@@ -683,6 +693,14 @@ def test_bad_input_is_told_in_one_line(run, command, message):
     assert last.startswith("widemargin: error: ") and message.lower() in last.lower(), err
     assert "Traceback" not in err and "looks like a bug" not in err
     assert {path.name for path in Path().rglob("*")} == before
+
+
+def test_held_out_data_that_is_bad_further_on_leaves_the_model(run):
+    make_bad_files()
+    code, out, err = run("train classify three.svm -o m --validation strange.svm --report")
+    assert (code, out) == (1, "") and "strange.svm:401: the label 7 was never declared" in err
+    assert err.endswith("The model is written all the same: m\n")
+    assert run("predict m three.svm")[0] == 0
 
 
 @pytest.mark.parametrize(
