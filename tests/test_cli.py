@@ -230,11 +230,20 @@ def test_hashing_and_the_first_index_are_remembered(run):
     assert code == 0 and out.split() == [str(label) for label in model.predict(X)]
 
 
+def test_one_is_not_many(run, monkeypatch):
+    Path("bad.svm").write_text(Path("three.svm").read_text() + "1 1:x\n")
+    assert "1 bad line was left out" in run("train classify bad.svm -o m --skip-bad-lines")[2]
+    Path("bad.svm").write_text(Path("three.svm").read_text() + "1 1:x\n1 1:y\n")
+    assert "2 bad lines were left out" in run("train classify bad.svm -o m --skip-bad-lines")[2]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 1:1\n")))
+    assert "classes of the first row: 1;" in run("train classify - -o m")[2]
+
+
 def test_bad_lines_are_counted_and_kept(run):
     text = Path("three.svm").read_text()
     Path("bad.svm").write_text(text + "1 3:x\n")
     code, _, err = run("train classify bad.svm -o m --skip-bad-lines --bad-lines left.txt")
-    assert code == 0 and "1 bad lines were left out, see left.txt" in err
+    assert code == 0 and "1 bad line was left out, see left.txt" in err
     assert "1 3:x" in Path("left.txt").read_text()
     np.testing.assert_array_equal(load("m").coef_, load("three.model").coef_)
 

@@ -28,7 +28,7 @@ from .options import ONLINE, buffer_options
 from .planning import Plan
 from .reading import MEGABYTE, Loaded, Watched, load_rows, no_features, whole_numbers
 from .tagging import load_sequences
-from .words import EXAMPLES, label_text
+from .words import EXAMPLES, label_text, many
 
 #: A block of `OutOfCore` is at most this share of --memory.
 BLOCK_SHARE = 1 / 16
@@ -160,8 +160,8 @@ def first_classes(args: Any, stream: Watched) -> np.ndarray:
     names = ", ".join(label_text(label) for label in classes[:10])
     more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
     rows = sum(chunk.size for chunk in chunks)
-    what = EXAMPLES.get(args.task, "rows")
-    say(args, f"classes of the first {rows:,} {what}: {names}{more}; --classes tells of others")
+    first = many(rows, EXAMPLES.get(args.task, "rows")).removeprefix("1 ")
+    say(args, f"classes of the first {first}: {names}{more}; --classes tells of others")
     return classes
 
 

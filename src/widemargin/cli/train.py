@@ -198,7 +198,7 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
         print(json.dumps(plain_json(described(model, top=0))), flush=True)
     if bad:
         where = f", see {args.bad_lines}" if args.bad_lines else ""
-        say(args, f"{bad:,} bad lines were left out{where}")
+        say(args, f"{many(bad, 'bad lines')} {'was' if bad == 1 else 'were'} left out{where}")
     if interrupted:
         on = " Go on with --resume." if args.checkpoint else ""
         say(args, f"interrupted; the model so far is in {args.output}.{on}")
@@ -213,7 +213,8 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
         )
     if is_kernel_machine(args):
         count = model.history_.last("kernel_evaluations")
-        say(args, f"{model.n_support_:,} support patterns, {count:,.0f} kernel values")
+        patterns = many(model.n_support_, "support patterns")
+        say(args, f"{patterns}, {many(int(count), 'kernel values')}")
     say(args, certificate_line(model.certificate_, model.uncertified_))
     words = [clock(seconds), pass_words(model.history_.last("passes"))]
     if getattr(model, "progressive_loss_", None) is not None:
