@@ -141,7 +141,7 @@ class SvmlightStream(TextFiles):
         self.bad_lines_path = None if bad_lines_path is None else os.fspath(bad_lines_path)
         self.dtype, self.n_bad_lines = np.dtype(dtype), 0
         self.is_zero_based: bool | None = None  # decided by the first chunk
-        self._is_warned = False  # of labels of both kinds
+        self._looks_for_mixtures = labels == "auto"
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks from the beginning, or from the `position` that an earlier chunk carried."""
@@ -201,7 +201,7 @@ class SvmlightStream(TextFiles):
         """Read one block; what is not decided yet is decided, and bad lines are dealt with."""
         from . import parser
 
-        begin, is_open = 0, place.labels == "auto"
+        begin = 0
         if not place.offset and text[:3].tobytes() == BYTE_ORDER_MARK and end >= 3:
             begin = 3
         most = parser.MOST_COLUMNS if self.n_features is None else self.n_features
@@ -239,7 +239,8 @@ class SvmlightStream(TextFiles):
                 size += log.write(WHOLE_LINE.match(text, start)[0])  # type: ignore
         if size:
             log.flush()  # type: ignore[union-attr]
-        if is_open and place.labels == "text":
+        if self._looks_for_mixtures and place.labels == "text":
+            self._looks_for_mixtures = False  # one look at the first block will do
             self._warn_of_mixture(parsed, text, name)
         return parsed, place._replace(
             offset=place.offset + end,
@@ -257,16 +258,15 @@ class SvmlightStream(TextFiles):
         return words > (len(parsed.lines) if self.skip_bad_lines else 0)
 
     def _warn_of_mixture(self, parsed: Parsed, text: np.ndarray, name: str) -> None:
-        """Say once where words and numbers are mixed: the few of them may be slips."""
+        """Say where words and numbers are mixed: the few of them may be slips."""
         from .parser import texts
 
         labels = texts(text, parsed.heads).tolist()
         counts = Counter(labels)
         numbers = {label for label in counts if is_number(label)}
         n_numbers = sum(counts[label] for label in numbers)
-        if self._is_warned or n_numbers in (0, len(labels)):
+        if n_numbers in (0, len(labels)):
             return
-        self._is_warned = True
         few = 2 * n_numbers < len(labels)  # are the numbers the rarer kind?
         k = next(k for k, label in enumerate(labels) if (label in numbers) == few)
         which = "is a number, most are words" if few else "is no number"
