@@ -11,6 +11,7 @@ from widemargin.losses import Confusion, Graph, Taxonomy
 from widemargin.problem import Plane, ProblemError
 from widemargin.problems import Binary, Multiclass, Regression
 from widemargin.solvers import Cached, LaSVM, OneSlack, ProximalNewton, StreamingDual
+from widemargin.streams import ArrayStream
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
@@ -286,13 +287,26 @@ def test_sample_weights_of_structured(problem):
         ({1: np.nan}, "class_weight of class .*1.* is nan"),
         ({1: np.inf}, "class_weight of class .*1.* is inf"),
         ({0: 0.0, 1: 0, 2: 0}, "All sample weights are zero"),
-        ({7: 1.0}, "not in class_weight"),
+        ({7: 1.0}, "class_weight names 7, which is no class; the classes are 0, 1, 2"),
+        ({0: 2.0, "1": 3.0}, "class_weight names '1', which is no class"),
         ("equal", "'class_weight' parameter .*'balanced'"),
     ],
 )
 def test_class_weights(class_weight, message):
     with pytest.raises(ValueError, match=message):
         SVMClassifier(class_weight=class_weight).fit(X, Y)
+
+
+def test_class_weights_of_a_stream():
+    stream = ArrayStream(X, Y)
+    with pytest.raises(ValueError, match="class_weight names 5, which is no class"):
+        SVMClassifier(class_weight={0: 2.0, 5: 3.0}).fit_stream(stream, passes=1)
+
+
+def test_classes_may_be_left_out_of_class_weight():
+    model = SVMClassifier(class_weight={1: 2.0}, random_state=0).fit(X, Y)
+    same = SVMClassifier(class_weight={0: 1, 1: 2, 2: 1}, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
 # Losses between classes

@@ -335,7 +335,7 @@ def test_a_truth_that_breaks_the_constraints_is_named():
     forbidden = forbidden_steps([(0, 1)], [0, 1])
     problem = Chain(COLUMNS, 2, forbidden=forbidden)
     X = Sequences(np.zeros((5, COLUMNS)), [0, 2, 5])
-    with pytest.raises(ValueError, match="sequence 1, position 2: the true labels break"):
+    with pytest.raises(ValueError, match="sequence 1, position 2: the label 1 follows 0, which"):
         problem.pack(X, [[1, 0], [0, 0, 1]])
 
 

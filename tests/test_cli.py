@@ -25,6 +25,7 @@ from widemargin.cli import live
 from widemargin.cli.arguments import SOLVERS
 from widemargin.cli.main import main
 from widemargin.cli.words import solver_words
+from widemargin.run import Certificate
 from widemargin.solvers import (
     NAMES,
     DualCoordinate,
@@ -306,11 +307,20 @@ def test_hashing_and_the_first_index_are_remembered(run):
     assert code == 0 and out.split() == [str(label) for label in model.predict(X)]
 
 
+def test_one_is_not_many(run, monkeypatch):
+    Path("bad.svm").write_text(Path("three.svm").read_text() + "1 1:x\n")
+    assert "1 bad line was left out" in run("train classify bad.svm -o m --skip-bad-lines")[2]
+    Path("bad.svm").write_text(Path("three.svm").read_text() + "1 1:x\n1 1:y\n")
+    assert "2 bad lines were left out" in run("train classify bad.svm -o m --skip-bad-lines")[2]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 1:1\n")))
+    assert "classes of the first row: 1;" in run("train classify - -o m")[2]
+
+
 def test_bad_lines_are_counted_and_kept(run):
     text = Path("three.svm").read_text()
     Path("bad.svm").write_text(text + "1 3:x\n")
     code, _, err = run("train classify bad.svm -o m --skip-bad-lines --bad-lines left.txt")
-    assert code == 0 and "1 bad lines were left out, see left.txt" in err
+    assert code == 0 and "1 bad line was left out, see left.txt" in err
     assert "1 3:x" in Path("left.txt").read_text()
     np.testing.assert_array_equal(load("m").coef_, load("three.model").coef_)
 
@@ -329,6 +339,40 @@ def test_ctrl_c_saves_what_there_is(run, monkeypatch, solver):
     assert code == 130 and out == "" and "interrupted; the model so far is in m" in err
     assert load("m").stopped_by_ == "interrupt"
     assert run("predict m two.svm")[0] == 0
+
+
+def test_ctrl_c_ends_the_demo(run, monkeypatch):
+    def press(self, progress):
+        os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("widemargin.cli.demo.compile_all", lambda X, y: 0.0)
+    monkeypatch.setattr(live.LiveLine, "__call__", press)
+    code, out, err = run("demo --output pages")
+    assert code == 130 and "interrupted" in err and "the optimum lies in" not in out
+    assert not list(Path("pages").iterdir())
+
+
+def test_ctrl_c_in_any_fit_of_the_demo(monkeypatch):
+    pytest.importorskip("matplotlib")
+    from widemargin.cli import demo
+
+    X, y = np.random.default_rng(0).normal(size=(300, 64)), np.arange(300) % 10
+    report = demo.Report("demo", "")
+    monkeypatch.setattr(demo.SVMClassifier, "stopped_by_", "interrupt", raising=False)
+    monkeypatch.setattr(demo.StructuredSVM, "stopped_by_", "interrupt", raising=False)
+    for kind in (demo.SVMClassifier, demo.StructuredSVM):
+        monkeypatch.setattr(kind, "fit", lambda self, X, y: self)
+    for section in (
+        lambda: demo.compile_all(X, y),
+        lambda: demo.fit_all(X, y, 1.0, 0.1),
+        lambda: demo.show_taxonomy(report, X, y),
+        lambda: demo.show_own_problem(report, X, y),
+        lambda: demo.show_cutting_planes(report),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            section()
 
 
 def test_ctrl_c_while_the_gap_is_proven(run, monkeypatch):
@@ -547,6 +591,16 @@ def test_verify_proves_or_refuses(run):
     assert code == 0 and json.loads(out)["scope"] == "data"
 
 
+def test_a_large_gap_is_told_from_the_lower_bound(run):
+    model = load("three.model")
+    for dual, words in ((2.0, "at most 50 % above the optimum"), (0.0, "a gap of 3 is left")):
+        model.certificate_ = Certificate(3.0, dual, (3.0 - dual) / 3.0, "data")
+        model.save("m")
+        assert f"no weights reach less than {dual:g}; " in run("info m")[1]
+        assert f"{words}." in run("info m")[1]
+        assert run("report m -o r.html")[0] == 0 and words in Path("r.html").read_text()
+
+
 def test_info_tells_what_the_model_is(run):
     code, out, _ = run("info three.model --json --top 3")
     about, model = json.loads(out), load("three.model")
@@ -642,6 +696,11 @@ def make_bad_files() -> None:
     Path("list.json").write_text("[1, 2")
     Path("copy.svm").write_text(Path("three.svm").read_text())
     Path("strange.svm").write_text(Path("three.svm").read_text() + "7 1:1\n")
+    Path("half.svm").write_text(Path("three.svm").read_text() + "0.5 1:1\n")
+    Path("c.csv").write_text("0,1\n1,0\n")
+    Path("tree.json").write_text('{"0": "a", "1": "a", "2": "a"}')
+    Path("late.svm").write_text(Path("real.svm").read_text() + "cat 1:1\n")
+    Path("t.csv").write_text("sepal,petal,kind\n1.0,2.0,a\n3.0,4.0,b\n")
 
 
 @pytest.mark.parametrize(
@@ -660,7 +719,32 @@ def make_bad_files() -> None:
         ("train classify three.svm -o m --features 3", "three.svm:1: "),
         ("train classify three.svm -o m --loss absent.json", "neither zero_one nor a file"),
         ("train classify three.svm -o m --loss list.json", "list.json: not a cost matrix"),
-        ("train regress words.svm -o m", ""),
+        ("train regress words.svm -o m", "words.svm:1: label 'ham' is not a number"),
+        ("train regress late.svm -o m", "late.svm:401: label 'cat' is not a number"),
+        ("evaluate real.model late.svm", "late.svm:401: label 'cat' is not a number"),
+        (
+            "train classify two.svm -o m --class-weight=-1=2,5=3",
+            "--class-weight names 5, which is no class; the classes are -1, 1.",
+        ),
+        *(
+            (f"train classify {name} -o m {more}", message)
+            for more in ("", "--solver streaming_dual", "--solver out_of_core", "--kernel rbf")
+            for name, message in (
+                ("real.svm", "is a measurement, not a class; train regress learns from such data"),
+                ("half.svm", "half.svm:401: the target 0.5 is a measurement"),
+                ("three.svm --loss c.csv", "c.csv: the cost matrix has shape (2, 2)"),
+                ("strange.svm --loss tree.json", "strange.svm:401: the label 7 is not a node"),
+            )
+        ),
+        (
+            "train classify three.svm -o m --kernel rbf --output-kernel c.csv",
+            "c.csv: has shape (2, 2); 3 classes need (3, 3)",
+        ),
+        ("train classify t.csv -o m", "t.csv: no line has a feature"),
+        ("train classify t.csv -o m --kernel rbf", "t.csv: no line has a feature"),
+        ("train classify t.csv -o m --solver streaming_dual", "t.csv: no line has a feature"),
+        ("train classify t.csv -o m --solver out_of_core", "t.csv: no line has a feature"),
+        ("convert t.csv o.svm", "t.csv: no line has a feature"),
         ("train classify three.svm -o absent/m", "folder of the output does not exist: /"),
         ("train classify copy.svm -o copy.svm", "would overwrite the data"),
         ("convert copy.svm copy.svm", "would overwrite the data"),
@@ -669,6 +753,16 @@ def make_bad_files() -> None:
         ("train classify three.svm -o /dev/null", "is not a regular file"),
         ("train classify three.svm -o m --report absent/r", "the folder of the report"),
         ("train classify three.svm -o m --validation absent.svm", "absent.svm: there is no such"),
+        ("train classify three.svm -o m --validation junk.svm", "junk.svm:1: "),
+        (
+            "train classify three.svm -o m --validation empty.svm",
+            "empty.svm: there are no examples",
+        ),
+        ("train regress real.svm -o m --validation late.svm", "late.svm:401: label 'cat' is not a"),
+        (
+            "train classify three.svm -o m --bad-lines bad.txt --validation empty.svm",
+            "empty.svm: there are no examples",
+        ),
         ("train classify three.svm -o m --feature-names absent", "absent: No such file"),
         ("predict absent.model three.svm", "absent.model: there is no such file"),
         ("predict broken.model three.svm", "broken.model: "),
@@ -679,7 +773,12 @@ def make_bad_files() -> None:
         ("predict three.model three.svm --bad-lines absent/b", "folder of the file for bad lines"),
         ("convert three.svm o.svm --bad-lines o.svm", "would overwrite the data or another file"),
         ("evaluate three.model words.svm", "words.svm:1: "),
-        ("evaluate three.model strange.svm", "strange.svm:401: the label 7"),
+        (
+            "evaluate three.model strange.svm",
+            "strange.svm:401: the label 7 was never declared; the classes are 0, 1, 2. Declare all "
+            "of them: train --classes a,b,c.",
+        ),
+        ("evaluate words.model late.svm", "late.svm:1: the label"),
         ("info broken.model", "broken.model: "),
         ("report absent -o r.html", "absent: there is no such file"),
         ("report nothing -o r.html", "there is no checkpoint"),
@@ -696,6 +795,14 @@ def test_bad_input_is_told_in_one_line(run, command, message):
     assert last.startswith("widemargin: error: ") and message.lower() in last.lower(), err
     assert "Traceback" not in err and "looks like a bug" not in err
     assert {path.name for path in Path().rglob("*")} == before
+
+
+def test_held_out_data_that_is_bad_further_on_leaves_the_model(run):
+    make_bad_files()
+    code, out, err = run("train classify three.svm -o m --validation strange.svm --report")
+    assert (code, out) == (1, "") and "strange.svm:401: the label 7 was never declared" in err
+    assert err.endswith("The model is written all the same: m\n")
+    assert run("predict m three.svm")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -728,6 +835,15 @@ def test_wrong_usage_is_exit_code_two(run, command):
     assert (code, out) == (2, "")
     assert err.startswith("widemargin: error: ") and err.count("\n") == 1
     assert {path.name for path in Path().rglob("*")} == before
+
+
+def test_values_that_begin_with_a_minus(run):
+    for option, value in (("--classes", "-1,1"), ("--class-weight", "-1=2")):
+        code, _, err = run(f"train classify two.svm -o m {option} {value}")
+        assert code == 2 and f"one that begins with a minus is written {option}=-1 " in err
+        assert run(f"train classify two.svm -o m {option}={value}")[0] == 0
+    assert load("m").class_weight == {-1: 2.0}
+    assert "--classes=-1,1" in run("train --help")[1]
 
 
 def test_debug_shows_the_traceback(run, monkeypatch):

@@ -74,7 +74,7 @@ def test_several_classes_a_proven_gap_and_the_page(files, tmp_path, capsys):
     assert float(numbers["kept"]) == model.n_support_
     assert float(numbers["kernel_evaluations"]) == model.history_.last("kernel_evaluations")
     text = page.read_text()
-    for title in ("Support patterns", "Kernel values in millions", "Progressive loss"):
+    for title in ("Support patterns", "Kernel values<", "Progressive loss"):
         assert title in text
 
 

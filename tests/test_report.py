@@ -130,6 +130,22 @@ def test_many_classes_show_the_most_frequent_confusions(tmp_path, capsys):
     assert "most frequent confusions" in capsys.readouterr().out
 
 
+def test_words_of_the_page(folder, tmp_path):
+    page = (folder / "real.html").read_text()
+    assert "<b>1</b><span>pass</span>" in page and "600</b><span>examples</span>" in page
+    assert "<code>widemargin verify</code>" in page and "`" not in page
+
+
+def test_text_columns_and_templates_are_readable(tmp_path):
+    text = "".join(f"w t{k % 3}\n\n" for k in range(9))  # which cannot be learnt
+    (tmp_path / "d.txt").write_text(text)
+    command = ["train", "tag", str(tmp_path / "d.txt"), "-o", str(tmp_path / "m")]
+    assert main([*command, "--report", "--quiet"]) == 0
+    page = (tmp_path / "m.html").read_text()
+    assert "<pre>U" in page and "%x[0,0]\nU" in page
+    assert '<table class="pairs"><thead><tr><th>true</th><th>predicted</th>' in page
+
+
 def test_a_model_of_python_has_a_page(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 2))
     SVMClassifier(random_state=0).fit(X, X[:, 0] > 0).save(tmp_path / "m")

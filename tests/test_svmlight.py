@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import tracemalloc
+import warnings
 from decimal import Context, Decimal, localcontext
 
 import numpy as np
@@ -163,6 +164,32 @@ def test_text_labels():
     assert chunk.y.tolist() == ["sport", "wetter", "sport", "Öl,öl", "12"]
     (chunk,) = stream_of(b"01 1:1\n", labels="text").chunks()
     assert chunk.y.tolist() == ["01"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"1 1:1\n-1 1:1\nl 1:1\n1 2:1\nx 1:1\n", ":3: the label 'l' is no number; all labels are"),
+        (b"\ncat 1:1\ndog 1:1\n7 1:1\n", ":4: the label '7' is a number, most are words; all"),
+        (b"l 1:1\n1 1:1\n", ":1: the label 'l' is no number"),
+    ],
+)
+def test_words_among_numbers_are_told_once(tmp_path, text, message):
+    (tmp_path / "a").write_bytes(text)
+    stream = SvmlightStream(tmp_path / "a")
+    with pytest.warns(UserWarning, match="a" + message) as told:
+        _ = stream.label_values(), joined(stream.chunks())
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"labels": "text"}])
+def test_labels_of_one_kind_are_read_in_silence(options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(stream_of(b"cat 1:1\ndog 1:1\n", **options).chunks())
+        list(stream_of(b"1 1:1\n-1 1:1\n", **options).chunks())
+        if options:
+            list(stream_of(b"1 1:1\ndog 1:1\n", **options).chunks())
 
 
 def test_lists_of_labels_as_scikit_learn_reads_them():

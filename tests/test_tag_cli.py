@@ -177,6 +177,22 @@ def test_constraints(run):
             assert tag[0] != "I" or last[1:] == tag[1:]
 
 
+@pytest.mark.parametrize("more", ["", " --solver streaming_dual"])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("conll --comment #", "a x B-P\n\n# c\na x O\n# d\nb y I-P\n"),
+        ("crfsuite", "B-P\ta\n\n\n\nO\ta\nI-P\tb\n"),
+        ("svm_hmm", "B-P qid:1 1:1\n\n# c\n\nO qid:2 1:1\nI-P qid:2 2:1\n"),
+    ],
+)
+def test_labels_that_break_the_constraints_are_told_with_their_line(run, kind, text, more):
+    Path("odd.txt").write_text(text)
+    code, _, err = run(f"train tag odd.txt -o m --constraints bio --format {kind}{more}")
+    message = "odd.txt:6: the label 'I-P' follows 'O', which --constraints bio forbids."
+    assert code == 1 and message in err
+
+
 def test_default_template_fits_the_columns(run):
     assert run("train tag train.txt -o m")[0] == 0
     assert load("m").training_["reading"]["template"].count("U") == 19
@@ -326,6 +342,9 @@ def test_info(run):
         ("evaluate tag.model bare.txt", 1, "there are no labels to compare with"),
         ("train tag bare2.txt -o m", 1, "only one label"),
         ("train rank words.svm -o m", 1, "words.svm:1: "),
+        ("train rank bad.txt -o m --loss foo", 1, "loss is 'foo'; known are"),
+        ("train tag bad.txt -o m --loss foo", 1, "--loss foo: neither hamming, mean_hamming nor a"),
+        ("evaluate rank.model minus.svm", 1, "minus.svm:2: the relevance is -1; NDCG"),
     ],
 )
 def test_refused(run, tmp_path, command, code, message):
@@ -334,6 +353,7 @@ def test_refused(run, tmp_path, command, code, message):
     (tmp_path / "wide.tpl").write_text("U0:%x[0,2]\nB\n")
     (tmp_path / "bare2.txt").write_text("a b O\n\nc d O\n")
     (tmp_path / "words.svm").write_text("good qid:1 1:1\nbad qid:1 1:2\n")
+    (tmp_path / "minus.svm").write_text("1 qid:1 1:1\n-1 qid:1 1:2\n")
     found, out, err = run(command)
     assert (found, out) == (code, "")
     assert message in err

@@ -168,6 +168,23 @@ def test_transition_features_stand_beside_the_steps_of_the_data():
     assert named.transition_coef_.shape == (5, 4, 4)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "labels", "message"),
+    [
+        ("bio", ["B-x", "O", "I-x"], "position 2: the label 'I-x' follows 'O', which constraints="),
+        ("bio", ["I-x", "I-x", "O"], "position 0: the label 'I-x' comes first, which"),
+        ("iobes", ["O", "O", "B-x"], "position 2: the label 'B-x' comes last, which"),
+        ([("B-x", "O")], ["B-x", "O", "I-x"], "position 1: .* which the constraints forbid"),
+    ],
+)
+@pytest.mark.parametrize("solver", ["auto", "streaming_dual"])
+def test_labels_that_break_the_constraints_are_named(scheme, labels, message, solver):
+    X = [[["a"], ["b"], ["c"]]] * 2
+    model = SequenceTagger(constraints=scheme, solver=solver)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, [["O", "O", "O"], labels])
+
+
 def test_constraints_hold_in_predictions():
     rng = np.random.default_rng(1)
     X = [rng.standard_normal((8, 3)) for _ in range(40)]

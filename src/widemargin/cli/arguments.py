@@ -42,6 +42,9 @@ class Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
+        if message.endswith("expected one argument"):
+            name = message.removeprefix("argument ").split(":")[0].split("/")[-1]
+            message += f"; one that begins with a minus is written {name}=-1"
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
@@ -156,8 +159,10 @@ def add_train(commands: Any) -> None:
         "precision@K, ndcg@K"
     )
     group.add_argument("--loss", help=loss)
-    group.add_argument("--classes", metavar="a,b,c", help="all classes (a pipe may need it)")
-    group.add_argument("--class-weight", metavar="a=2,b=1", help="factors of C by class")
+    every = "all classes (a pipe may need it); where the first is below 0: --classes=-1,1"
+    group.add_argument("--classes", metavar="a,b,c", help=every)
+    factors = "factors of C by class; likewise --class-weight=-1=2"
+    group.add_argument("--class-weight", metavar="a=2,b=1", help=factors)
     group.add_argument("--epsilon", type=number(float, 0), help="errors that cost nothing: regress")
     constant = "default: yes for linear models, no for kernel machines"
     both = argparse.BooleanOptionalAction

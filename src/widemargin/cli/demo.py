@@ -72,11 +72,19 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
+def fitted(model: Any, X: Any, y: Any) -> Any:
+    """The fitted model; Ctrl-C, which `fit` takes as its end, is that of the demo."""
+    model.fit(X, y)
+    if model.stopped_by_ == "interrupt":
+        raise KeyboardInterrupt
+    return model
+
+
 def compile_all(X: np.ndarray, y: np.ndarray) -> float:
     """Seconds it takes to compile, or to load from the cache, every kernel the solvers need."""
     began = time.perf_counter()
     for solver in SOLVERS.values():  # small, but long enough to reach every kernel
-        SVMClassifier(C=0.1, solver=solver, random_state=0).fit(X[:300], y[:300])
+        fitted(SVMClassifier(C=0.1, solver=solver, random_state=0), X[:300], y[:300])
     return time.perf_counter() - began
 
 
@@ -87,7 +95,7 @@ def fit_all(X: np.ndarray, y: np.ndarray, C: float, tol: float) -> dict[str, SVM
     for name, solver in SOLVERS.items():
         line = LiveLine(name)
         model = SVMClassifier(C, solver=solver, tol=tol, stop=Callback(line), random_state=0)
-        models[name] = model.fit(X, y)
+        models[name] = fitted(model, X, y)
         line.finish(model.history_, model.certificate_)
     return models
 
@@ -197,7 +205,7 @@ def tree_losses(
     found = []
     for loss in ("zero_one", tree):
         models = [
-            SVMClassifier(C, loss=loss, tol=1e-2, random_state=0).fit(X_train, y_train)
+            fitted(SVMClassifier(C, loss=loss, tol=1e-2, random_state=0), X_train, y_train)
             for C in (0.1, 1.0, 10.0)
         ]
         best = min(models, key=lambda model: cost[y_held, model.predict(X_held)].mean())
@@ -231,7 +239,7 @@ def show_own_problem(report: Report, X: np.ndarray, y: np.ndarray) -> None:
     X_test, Y_test = make_strips(200, 3, images[half:], y[half:], rng)
     line = LiveLine("Windows")
     model = StructuredSVM(Windows(), C=1.0, tol=1e-2, stop=Callback(line), random_state=0)
-    model.fit(X_train, Y_train)
+    fitted(model, X_train, Y_train)
     line.finish(model.history_, model.certificate_)
     found = model.predict(X_test)
     hits = np.mean([abs(a - b) <= 1 for a, b in zip(found, Y_test, strict=True)])
@@ -291,7 +299,7 @@ def show_cutting_planes(report: Report) -> None:
 
     problem = RealFunction()
     model = StructuredSVM(problem, C=2.0, solver="one_slack", stop=Callback(keep), random_state=0)
-    model.fit(X, Y)
+    fitted(model, X, Y)
     say(f"  {model.certificate_}")
     shown = [*seen[:3], seen[-1]] if len(seen) > 4 else seen
     titles = [f"cut {epoch}: gap {100 * gap:.2g} %" for epoch, gap, _ in shown]

@@ -19,7 +19,7 @@ NEEDS_ARROW = "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
 OPTIONS = {
     "pass zero_based=True": "pass --zero-based",
     "but zero_based=False": "but the first one is 1; pass --zero-based if it is 0",
-    "Declare all of them: classes=[...].": "Declare all of them: --classes a,b,c.",
+    "Declare all of them: classes=[...].": "Declare all of them: train --classes a,b,c.",
     "Pass classes=... where": "Pass --classes a,b,c where",
     "hash_bits would take it": "--hash-bits would take it",
     "solver=Pegasos(regularisation=...).": "--set regularisation=...",
@@ -34,11 +34,13 @@ OPTIONS = {
     "budget=": "--budget ",
     "taxonomy of loss ": "taxonomy of --loss ",
     "taxonomy of output_kernel ": "taxonomy of --output-kernel ",
+    "in the order of classes_": "in the order of the classes",
     "class_weight of": "--class-weight of",
     "class_weight needs": "--class-weight needs",
+    "class_weight names": "--class-weight names",
 }
-#: A solver by its name.
-SOLVER = re.compile(r"solver='(\w+)'")
+#: Options with a name as their value.
+NAMED = re.compile(r"\b(solver|constraints)='(\w+)'")
 
 
 def as_message(error: BaseException) -> str:
@@ -51,5 +53,5 @@ def as_message(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     for python, shell in OPTIONS.items():
         text = text.replace(python, shell)
-    text = SOLVER.sub(r"--solver \1", text)
+    text = NAMED.sub(r"--\1 \2", text)
     return " ".join(text.split())

@@ -17,6 +17,7 @@ from .words import (
     clock,
     headline,
     label_text,
+    many,
     pass_words,
     plain_json,
     size,
@@ -173,9 +174,9 @@ def info_text(model: Any, top: int) -> str:
 def size_words(about: dict[str, Any]) -> str:
     """How large a model is."""
     if about["support_patterns"] is None:
-        return f", {about['nonzero_weights']:,} weights not zero"
-    count = about["kernel_evaluations"] or 0
-    return f"; {about['support_patterns']:,} support patterns, {count:,} kernel values computed"
+        return f", {many(about['nonzero_weights'], 'weights')} not zero"
+    count = many(about["kernel_evaluations"] or 0, "kernel values")
+    return f"; {many(about['support_patterns'], 'support patterns')}, {count} computed"
 
 
 def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
@@ -189,7 +190,7 @@ def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
         what = EXAMPLES.get(about["task"], "examples")
         name = f" of {data['name']}" if data else ""
         name += f" ({size(data['bytes'])})" if data and data["bytes"] else ""
-        rows.append(["trained on", f"{about['examples']:,} {what}{name}"])
+        rows.append(["trained on", f"{many(about['examples'], what)}{name}"])
     effort = f"{pass_words(about['passes'])}, {clock(about['seconds'])}"
     rows.append(["effort", f"{effort}; {stop_words(model.stopped_by_)}"])
     if about["progressive_loss"] is not None:

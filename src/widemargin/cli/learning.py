@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import Ranker
 from ..checkpoint import FILE
+from ..estimators.chunks import shown
 from ..estimators.kernel import Shuffled
 from ..solvers import LaRank, LaSVM
 from ..stopping import Callback
@@ -23,23 +26,40 @@ from .errors import CommandError
 from .live import Watcher, say
 from .options import ONLINE, new_solver
 from .planning import Plan
-from .reading import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
+from .reading import MEGABYTE, Loaded, Watched, load_rows, no_features, whole_numbers
 from .tagging import load_sequences
-from .words import EXAMPLES, label_text
+from .words import EXAMPLES, label_text, many
 
 #: A block of `OutOfCore` is at most this share of --memory.
 BLOCK_SHARE = 1 / 16
+#: What estimators say, who know neither lines nor files.
+REAL = "Unknown label type: continuous"
+NO_NODE = re.compile(r"(?:classes|row \d+ of y): (the label (.+) is not a node of the taxonomy.*)")
+OF_LOSS = re.compile(r"the cost |.* is not a node of the taxonomy Taxonomy\(")
+OF_KERNEL = re.compile(r"output_kernel ")
 
 
 def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> None:
+    """Learn; an error tells which line or file it is about."""
+    try:
+        fit_as_planned(args, model, stream, classes, plan, watcher)
+    except ValueError as error:
+        raise blamed(args, stream, error) from error
+
+
+def fit_as_planned(
+    args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher
+) -> None:
     """Learn as planned, or out of core if the data turns out to be too large."""
     if plan.is_kernel:
         fit_kernel(args, model, stream, classes, plan, watcher)
         return
     if not plan.is_streaming:
         limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
-        is_tag = args.task == "tag"
-        loaded = load_sequences(stream, limit) if is_tag else load_rows(stream, limit, classes)
+        if args.task == "tag":
+            loaded = load_sequences(stream, limit, args.constraints)
+        else:
+            loaded = load_rows(stream, limit, classes)
         if loaded is not None:
             fit_loaded(args, model, loaded, classes, plan, watcher)
             return
@@ -69,6 +89,8 @@ def fit_stream(
         model.fit_stream(source, **options)
     except OSError as error:
         raise explained(args, error) from None
+    if model.n_features_in_ == 0:
+        raise StreamError(no_features(source.name))
 
 
 def fit_kernel(
@@ -140,8 +162,8 @@ def first_classes(args: Any, stream: Watched) -> np.ndarray:
     names = ", ".join(label_text(label) for label in classes[:10])
     more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
     rows = sum(chunk.size for chunk in chunks)
-    what = EXAMPLES.get(args.task, "rows")
-    say(args, f"classes of the first {rows:,} {what}: {names}{more}; --classes tells of others")
+    first = many(rows, EXAMPLES.get(args.task, "rows")).removeprefix("1 ")
+    say(args, f"classes of the first {first}: {names}{more}; --classes tells of others")
     return classes
 
 
@@ -200,3 +222,42 @@ def fingerprint(model: Any, loaded: Loaded) -> Fingerprint | None:
         return hinges_of(rows, model._oracle_of, model._flat_weights())[1]
     except StreamError:  # a stream of queries asks for more than `fit`: they stand together
         return None
+
+
+# ------------------------------------------------------------------ what is wrong
+
+
+def blamed(args: Any, stream: Watched, error: ValueError) -> Exception:
+    """The error with the place of its cause, or as it is."""
+    text = str(error)
+    if text.startswith(REAL):
+        place, label = first_label(stream, lambda y: y.astype(np.float64) % 1 != 0)
+        name = "a target" if label is None else f"the target {shown(label)}"
+        return CommandError(
+            f"{place}: {name} is a measurement, not a class; train regress learns from such data, "
+            "and --labels text takes each number as a name"
+        )
+    found = NO_NODE.match(text)
+    if found:
+        place, _ = first_label(stream, lambda y: named(y, found[2]))
+        return CommandError(f"{place}: {found[1]}")
+    for path, pattern in ((args.loss, OF_LOSS), (args.output_kernel, OF_KERNEL)):
+        if path is not None and pattern.match(text):
+            return CommandError(f"{path}: {text.removeprefix('output_kernel ')}")
+    return error
+
+
+def named(y: np.ndarray, name: str) -> np.ndarray:
+    """Which labels are shown as `name`."""
+    values, place = np.unique(y, return_inverse=True)
+    return np.array([shown(value) == name for value in values])[place]
+
+
+def first_label(stream: Watched, is_wrong: Callable) -> tuple[str, Any]:
+    """Where the first wrong label stands, and the label; of a pipe, which is over, its name."""
+    if stream.repeatable:
+        for chunk in stream.stream.chunks():
+            rows = np.flatnonzero(is_wrong(np.asarray(chunk.y)))
+            if rows.size:
+                return chunk.where(int(rows[0])), chunk.y[rows[0]]
+    return stream.name, None

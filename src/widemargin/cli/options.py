@@ -14,6 +14,7 @@ import numpy as np
 from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegressor
 from ..checkpoint import OWN
 from ..estimators.fitting import check_param_name
+from ..estimators.ranker import ranking_problem
 from ..losses import Taxonomy
 from ..solvers import NAMES
 from ..streams.opening import SEQUENCES
@@ -248,9 +249,10 @@ def new_model(args: Any) -> Any:
     """The estimator of the options; its solver is set by `fit`."""
     common: dict[str, Any] = {"C": args.C, "tol": args.tol, "random_state": args.seed}
     if args.task == "rank":
+        ranking_problem(args.loss, 1)  # refuses what is no loss, before data is read
         return Ranker(loss=args.loss, **common)
     if args.task == "tag":
-        loss = args.loss if args.loss in SEQUENCE_LOSSES else parse_loss(args.loss)
+        loss = parse_loss(args.loss, names=SEQUENCE_LOSSES)
         return SequenceTagger(loss=loss, constraints=args.constraints, **common)
     if args.task == "novelty":
         nu = {} if args.nu is None else {"nu": args.nu}
@@ -308,12 +310,12 @@ def parse_weights(text: str) -> dict[Any, float]:
     return found
 
 
-def parse_loss(text: str, option: str = "--loss") -> Any:
+def parse_loss(text: str, option: str = "--loss", names: tuple[str, ...] = ("zero_one",)) -> Any:
     """--loss: its name, or the content of a file; --output-kernel: the content of a file."""
-    if text == "zero_one" and option == "--loss":
+    if text in names and option == "--loss":
         return text
     if not os.path.isfile(text):
-        also = "neither zero_one nor a file" if option == "--loss" else "not a file"
+        also = f"neither {', '.join(names)} nor a file" if option == "--loss" else "not a file"
         raise CommandError(f"{option} {text}: {also}")
     try:
         with open(text, encoding="utf-8", newline="") as file:

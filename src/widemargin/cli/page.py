@@ -24,6 +24,7 @@ from .words import (
     headline,
     label_text,
     many,
+    pass_words,
     percent,
     size,
     stop_words,
@@ -84,16 +85,14 @@ def add_tiles(page: Report, story: Story) -> None:
             ("dual", "lower bound of any objective", f"{certificate.dual:.6g}", certificate.dual),
         ]
     if story.examples is not None:
-        numbers.append(("examples", story.unit, f"{story.examples:,}", story.examples))
-    for name, label, text in (
-        ("passes", "passes", "{:.4g}"),
-        ("seconds", "of learning", ""),
-    ):
-        value = history.last(name)
-        numbers.append((name, label, text.format(value) if text else clock(value), value))
+        numbers.append(("examples", *counted(story.examples, story.unit), story.examples))
+    passes, seconds = history.last("passes"), history.last("seconds")
+    text, label = pass_words(passes).split()
+    numbers.append(("passes", label, text, passes))
+    numbers.append(("seconds", "of learning", clock(seconds), seconds))
     if "kernel_evaluations" in history:
         count, kept = history.last("kernel_evaluations"), history.last("kept")
-        numbers.append(("kept", "support patterns", f"{kept:,.0f}", kept))
+        numbers.append(("kept", *counted(kept, "support patterns"), kept))
         numbers.append(("kernel_evaluations", "kernel values computed", f"{count:,.0f}", count))
     if story.progressive_loss is not None:
         loss = story.progressive_loss
@@ -106,6 +105,17 @@ def add_tiles(page: Report, story: Story) -> None:
         {label: text for _, label, text, _ in numbers},
         {label: (name, value) for name, label, _, value in numbers},
     )
+
+
+def counted(count: float, things: str) -> tuple[str, str]:
+    """The label and the text of a tile.
+
+    Examples
+    --------
+    >>> counted(1, "rows"), counted(1200, "rows")
+    (('row', '1'), ('rows', '1,200'))
+    """
+    return many(1, things)[2:] if count == 1 else things, f"{count:,.0f}"
 
 
 def passes_of(history: History, examples: int | None) -> np.ndarray:
@@ -208,9 +218,9 @@ def add_kernel(page: Report, story: Story) -> None:
         chart([loss], "examples", "Progressive loss", limits=(0.0, np.nanmax(loss.y, initial=0.0))),
         chart([Series("patterns", seen, history["kept"], 0)], "examples", "Support patterns"),
         chart(
-            [Series("computed", seen, history["kernel_evaluations"] / 1e6, 1)],
+            [Series("computed", seen, history["kernel_evaluations"], 1)],
             "examples",
-            "Kernel values in millions",
+            "Kernel values",
         ),
     ]
     drawn = [name for name in KERNEL_COLUMNS if name in history]
@@ -300,7 +310,7 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
         page.counts(labels, result["confusion"])
     else:
         page.text("The most frequent confusions:")
-        page.table(("true", "predicted", "count"), confusions(result))
+        page.table(("true", "predicted", "count"), confusions(result), has_pairs=True)
     rows = []
     for row in result["per_class"]:
         known = [row[key] for key in ("precision", "recall", "f1")]
@@ -325,7 +335,7 @@ def add_chunks(page: Report, result: dict[str, Any]) -> None:
     if result["confusions"]:
         page.text("The most frequent confusions:")
         rows = [[row["true"], row["predicted"], str(row["count"])] for row in result["confusions"]]
-        page.table(("true", "predicted", "count"), rows)
+        page.table(("true", "predicted", "count"), rows, has_pairs=True)
 
 
 def add_facts(page: Report, story: Story) -> None:

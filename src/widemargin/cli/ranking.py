@@ -8,7 +8,8 @@ import numpy as np
 
 from ..estimators.ranker import ranking_problem
 from ..metrics import average_precision, ndcg_at
-from ..streams import Chunk
+from ..metrics.ranking import NEEDED, has_gain
+from ..streams import Chunk, StreamError
 from ..streams.queries import group_rows
 from .scores import inputs_of
 from .words import aligned, many
@@ -30,6 +31,10 @@ class RankScores:
 
     def add(self, chunk: Chunk) -> None:
         """Score a chunk."""
+        wrong = np.flatnonzero(~has_gain(np.asarray(chunk.y, float)))
+        if wrong.size:
+            row = int(wrong[0])
+            raise StreamError(f"{chunk.where(row)}: the relevance is {chunk.y[row]:g}; {NEEDED}")
         scores = self.model.decision_function(inputs_of(self.model, chunk, self.ignore_new))
         self.parts.append((np.asarray(chunk.y, float), scores, chunk.qid))
 

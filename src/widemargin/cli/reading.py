@@ -193,6 +193,8 @@ def model_options(args: Any, model: Any) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
     if classes is not None and args.labels == "auto":
         known["labels"] = "text" if classes.dtype.kind in "UO" else "number"
+    elif args.labels == "auto" and type(model).__name__ in ("SVMRegressor", "Ranker"):
+        known["labels"] = "number"
     return known
 
 
@@ -221,6 +223,8 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
         if 2 * size > limit * MEGABYTE:  # twice: the parts, and all of them in one
             return None
     columns = max(chunk.X.shape[1] for chunk in parts)
+    if columns == 0:
+        raise StreamError(no_features(parts[0].source))
     blocks = [part.X for part in parts]
     for block in blocks:
         if sp.issparse(block):
@@ -234,6 +238,14 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
     queries = [part.qid for part in parts if part.qid is not None]
     qid = np.concatenate(queries) if len(queries) == len(parts) else None
     return Loaded(X, whole_numbers(np.concatenate([part.y for part in parts])), weight, qid)
+
+
+def no_features(name: str) -> str:
+    """What is wrong with data that has no feature in any row."""
+    return (
+        f"{name}: no line has a feature (index:value); text is read as svmlight, not as "
+        "comma-separated values"
+    )
 
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:

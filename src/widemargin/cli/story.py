@@ -44,7 +44,7 @@ def story_of_model(model: Any, name: str) -> Story:
         facts["classes"] = ", ".join(classes[:50]) + (", ..." if len(classes) > 50 else "")
     reading = about["training"].get("reading", {})
     if reading.get("template"):
-        facts["template"] = " ".join(reading["template"].split())
+        facts["template"] = reading["template"]
     return Story(
         f"{os.path.basename(name)}: {about['task']}",
         model.certificate_,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..metrics import TagCounts
+from ..problems.legal_steps import check_legal, forbidden_steps
 from ..streams import Chunk, Prefetched, StreamError, open_stream
 from ..streams.opening import joined
 from .errors import CommandError, UsageError
@@ -79,8 +80,13 @@ def sequences_of(args: Any, model: Any, paths: list[str]) -> WatchedSequences:
     return WatchedSequences(stream, {"format": format, **reading})
 
 
-def load_sequences(stream: Watched, limit: float = np.inf) -> Loaded | None:
-    """All sequences of a stream, or None if they take more than `limit` megabytes."""
+def load_sequences(
+    stream: Watched, limit: float = np.inf, constraints: str | None = None
+) -> Loaded | None:
+    """All sequences of a stream, or None if they take more than `limit` megabytes.
+
+    Labels that break the constraints are told with their line, which `fit` does not know.
+    """
     parts: list[Chunk] = []
     size = 0
     for chunk in Prefetched(stream).chunks():
@@ -90,12 +96,24 @@ def load_sequences(stream: Watched, limit: float = np.inf) -> Loaded | None:
         size += chunk.X.rows.data.nbytes + chunk.X.rows.indices.nbytes
         if 2 * size > limit * MEGABYTE:
             return None
+    if constraints is not None:
+        check_labels(parts, constraints)
     weight = None
     if any(part.weight is not None for part in parts):
         weight = np.concatenate(
             [np.ones(part.size) if part.weight is None else part.weight for part in parts]
         )
     return Loaded(joined([part.X for part in parts]), [y for part in parts for y in part.y], weight)
+
+
+def check_labels(parts: list[Chunk], constraints: str) -> None:
+    """Refuse labels that break the constraints."""
+    names = sorted({label for part in parts for labels in part.y for label in labels})
+    number = {name: k for k, name in enumerate(names)}
+    forbidden = np.vstack(forbidden_steps(constraints, names))
+    for part in parts:
+        label = np.array([number[label] for label in chain.from_iterable(part.y)])
+        check_legal(forbidden, part.X.begin, label, names, part.where, constraints)
 
 
 # ------------------------------------------------------------------ predictions

@@ -13,7 +13,8 @@ import numpy as np
 from .. import __version__
 from ..checkpoint import remove_checkpoint
 from ..stopping import HeldOut, Rule, TrainingHinge
-from .errors import UsageError
+from ..streams import StreamError
+from .errors import CommandError, UsageError, as_message
 from .learning import fit, has_state
 from .live import Watcher, say
 from .options import check_paths, feature_names, is_kernel_machine, new_model, parse_classes
@@ -31,6 +32,9 @@ from .words import (
     plain_json,
     solver_words,
 )
+
+#: Tasks whose targets are numbers.
+MEASURED = ("rank", "regress")
 
 
 def train(args: Any) -> int:
@@ -75,14 +79,23 @@ def open_training(args: Any) -> Watched:
     if args.task == "tag":
         return open_sequences(args, args.data)
     known: dict[str, Any] = {"n_features": args.features} if args.features else {}
-    if args.task == "rank":
+    if args.task in MEASURED:
         known["labels"] = "number"
     return open_data(args, args.data, **known)
 
 
 def open_held_out(args: Any, path: str) -> Watched:
-    """Held-out data; opened early, so that a wrong path is told before any work."""
-    return open_sequences(args, [path]) if args.task == "tag" else open_data(args, [path])
+    """Held-out data; opened early, so that a wrong path or format is told before any work."""
+    if args.task == "tag":
+        stream: Watched = open_sequences(args, [path])
+    else:
+        known: dict[str, Any] = {"labels": "number"} if args.task in MEASURED else {}
+        stream = open_data(args, [path], bad_lines_path=None, **known)
+    if stream.repeatable:
+        first = next(stream.chunks())
+        if first.y is None:
+            raise StreamError(f"{first.source}: there are no labels to compare with")
+    return stream
 
 
 def watched(args: Any, plan: Plan) -> Rule:
@@ -108,7 +121,7 @@ def watched_rows(args: Any) -> HeldOut:
     if args.task == "tag":
         loaded = load_sequences(open_sequences(args, args.validation))
     else:
-        known = {"labels": "number"} if args.task == "rank" else {}
+        known = {"labels": "number"} if args.task in MEASURED else {}
         loaded = load_rows(open_data(args, args.validation, **known))
     assert loaded is not None  # there was no limit
     return HeldOut((loaded.X, loaded.qid) if args.task == "rank" else loaded.X, loaded.y)
@@ -159,7 +172,11 @@ def add_evaluation(args: Any, model: Any, stream: Watched, held_out: list[Watche
         source, kind = stream, "training"
     else:
         return
-    result = evaluated(model, source)
+    try:
+        result = evaluated(model, source)
+    except (ValueError, OSError) as error:
+        told = as_message(error).rstrip(".")
+        raise CommandError(f"{told}. The model is written all the same: {args.output}") from error
     model.training_["evaluation"] = plain_json({"on": kind, "name": source.name} | result)
     save(model, args.output)
 
@@ -181,7 +198,7 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
         print(json.dumps(plain_json(described(model, top=0))), flush=True)
     if bad:
         where = f", see {args.bad_lines}" if args.bad_lines else ""
-        say(args, f"{bad:,} bad lines were left out{where}")
+        say(args, f"{many(bad, 'bad lines')} {'was' if bad == 1 else 'were'} left out{where}")
     if interrupted:
         on = " Go on with --resume." if args.checkpoint else ""
         say(args, f"interrupted; the model so far is in {args.output}.{on}")
@@ -196,7 +213,8 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
         )
     if is_kernel_machine(args):
         count = model.history_.last("kernel_evaluations")
-        say(args, f"{model.n_support_:,} support patterns, {count:,.0f} kernel values")
+        patterns = many(model.n_support_, "support patterns")
+        say(args, f"{patterns}, {many(int(count), 'kernel values')}")
     say(args, certificate_line(model.certificate_, model.uncertified_))
     words = [clock(seconds), pass_words(model.history_.last("passes"))]
     if getattr(model, "progressive_loss_", None) is not None:

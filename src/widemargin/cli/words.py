@@ -90,7 +90,7 @@ def certificate_words(certificate: Any, reason: str | None = None) -> str:
     if certificate.scope == "data":
         text = (
             f"Proven over all data: the objective of this model is {primal:.7g}, and no weights "
-            f"reach less than {dual:.7g}; it is within {percent(gap)} of the optimum."
+            f"reach less than {dual:.7g}; {distance_words(primal, dual)}."
         )
         if certificate.is_estimate:
             text += " The decoder is approximate, so the objective is an estimate."
@@ -107,6 +107,19 @@ def certificate_words(certificate: Any, reason: str | None = None) -> str:
         "the objective does not: other examples may add to it. `widemargin verify` proves the gap "
         "over all data."
     )
+
+
+def distance_words(primal: float, dual: float) -> str:
+    """How far an objective may be above the optimum, which is `dual` or more.
+
+    Examples
+    --------
+    >>> distance_words(3.0, 2.0), distance_words(3.0, 0.0)
+    ('it is at most 50 % above the optimum', 'a gap of 3 is left')
+    """
+    if dual > 0:
+        return f"it is at most {percent(max(primal - dual, 0.0) / dual)} above the optimum"
+    return f"a gap of {primal - dual:.7g} is left"
 
 
 def certificate_line(certificate: Any, reason: str | None = None) -> str:

@@ -68,7 +68,7 @@ def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
         row = int(strange[0])
         known = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
         raise ValueError(
-            f"{chunk.where(row)}: the label {y[row]!s} was never declared; the classes are "
+            f"{chunk.where(row)}: the label {shown(y[row])} was never declared; the classes are "
             f"{known}. Declare all of them: classes=[...]."
         )
     return label

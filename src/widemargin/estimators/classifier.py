@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -370,7 +371,7 @@ class SVMClassifier(
         self.class_weights_ = None
         if self.class_weight is not None:
             seen = stream.y if counted else self.classes_
-            self.class_weights_ = compute_class_weight(
+            self.class_weights_ = weights_of_classes(
                 self.class_weight, classes=self.classes_, y=np.asarray(seen)
             )
 
@@ -384,7 +385,7 @@ class SVMClassifier(
         """Weights of the examples of a chunk times those of their classes, or None."""
         weights, per_class = example_weights(chunk), getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
-            per_class = compute_class_weight(
+            per_class = weights_of_classes(
                 self.class_weight, classes=self.classes_, y=self.classes_
             )
         if per_class is None:
@@ -400,7 +401,7 @@ class SVMClassifier(
         weights = checked_weights(sample_weight, X)
         if self.class_weight is None:
             return weights
-        per_class = compute_class_weight(
+        per_class = weights_of_classes(
             self.class_weight, classes=self.classes_, y=y, sample_weight=weights
         )
         wrong = np.flatnonzero(~np.isfinite(per_class) | (per_class < 0))
@@ -465,3 +466,20 @@ def check_labels(classes: np.ndarray) -> None:
     Each is shown twice: scikit-learn warns where it sees as many classes as examples.
     """
     check_classification_targets(np.tile(classes, 2))
+
+
+def weights_of_classes(class_weight, classes: np.ndarray, y, sample_weight=None) -> np.ndarray:
+    """Factors of C by class; where classes are left out, a name that is no class is refused.
+
+    With a weight for every class further names do no harm: a fold may lack a class.
+    """
+    if isinstance(class_weight, Mapping):
+        known = set(classes.tolist())
+        strange = [label for label in class_weight if label not in known]
+        if strange and not all(label in class_weight for label in known):
+            some = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
+            name = shown(strange[0])
+            raise ValueError(
+                f"class_weight names {name}, which is no class; the classes are {some}."
+            )
+    return compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)

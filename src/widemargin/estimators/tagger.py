@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..losses import cost_matrix
 from ..problems import Chain
-from ..problems.legal_steps import forbidden_steps
+from ..problems.legal_steps import check_legal, forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
 from ..sequences import Sequences
 from .explaining import Explanation, explanations
@@ -145,9 +145,10 @@ max_seconds, stop, warm_start, random_state
             return self._fit_rows(X, list(y), weights)
         sequences = self._sequences(X, grow=True)
         truths = self._truths(y, sequences)
+        self._set_problem(sequences, token_weight is not None)
+        self._check_legal(truths, sequences)
         if token_weight is not None:
             truths = weighted_truths(truths, token_weight)
-        self._set_problem(sequences, token_weight is not None)
         return self._fit_problem(sequences, truths, weights)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -231,6 +232,14 @@ max_seconds, stop, warm_start, random_state
                 ) from None
         return truths
 
+    def _check_legal(self, truths: Truths, X: Sequences, **where) -> None:
+        """Labels that break the constraints are named."""
+        if self._chain.forbidden.size:
+            label, names = np.concatenate(truths), self.classes_.tolist()
+            check_legal(
+                self._chain.forbidden, X.begin, label, names, constraints=self.constraints, **where
+            )
+
     # ------------------------------------------------------------ streams
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
@@ -264,7 +273,9 @@ max_seconds, stop, warm_start, random_state
         return X
 
     def _encode(self, chunk, X):
-        return self._chain, self._truths(chunk.y, X, chunk.where), chunk.weight
+        truths = self._truths(chunk.y, X, chunk.where)
+        self._check_legal(truths, X, where=chunk.where)
+        return self._chain, truths, chunk.weight
 
     # ------------------------------------------------------------ what was learnt
 

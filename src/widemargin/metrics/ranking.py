@@ -148,14 +148,20 @@ def normalised(relevance, score, k, qid, discount: Callable) -> np.ndarray:
     return np.where(most > 0, dcg / np.where(most > 0, most, 1.0), 0.0)
 
 
+#: What `has_gain` asks for.
+NEEDED = "NDCG, whose gain is 2^relevance - 1, needs numbers in 0..50."
+
+
+def has_gain(relevance: np.ndarray) -> np.ndarray:
+    """Which relevances r have a gain 2^r - 1 that is neither negative nor huge."""
+    return (relevance >= 0) & (relevance <= 50)
+
+
 def check_gains(relevance: np.ndarray) -> None:
-    """Relevances r with a gain 2^r - 1 that is neither negative nor huge."""
-    wrong = np.flatnonzero((relevance < 0) | (relevance > 50))
+    """All relevances have a gain."""
+    wrong = np.flatnonzero(~has_gain(relevance))
     if wrong.size:
-        raise ValueError(
-            f"A relevance is {relevance[wrong[0]]:g}; NDCG, whose gain is 2^relevance - 1, needs "
-            "numbers in 0..50."
-        )
+        raise ValueError(f"A relevance is {relevance[wrong[0]]:g}; {NEEDED}")
 
 
 def roc_area(relevance, score, qid=None) -> np.ndarray:

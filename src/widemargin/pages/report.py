@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
@@ -49,6 +50,7 @@ figcaption { margin-top: .5rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .45rem .65rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
+.pairs th:nth-child(2), .pairs td:nth-child(2) { text-align: left; }
 th { color: var(--quiet); font-weight: 600; font-size: .85rem; white-space: normal;
   vertical-align: bottom; }
 @media (max-width: 30rem) { th, td { padding: .4rem .4rem; font-size: .88rem; } }
@@ -56,6 +58,8 @@ tbody tr { border-top: 1px solid var(--line); }
 code, pre { font: .88rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 .wide td:last-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .wide td:first-child { color: var(--quiet); }
+.wide td:first-child { vertical-align: top; }
+.wide pre { margin: 0; padding: 0; border: 0; white-space: pre-wrap; }
 .claims td { text-align: left; white-space: normal; vertical-align: top; }
 .claims th { text-align: left; }
 .claims td:nth-child(1) { width: 34%; } .claims td:nth-child(4) { width: 26%; }
@@ -97,7 +101,7 @@ class Report:
 
     def __init__(self, title: str, lead: str, folder: Path | None = None):
         self.title, self.folder = title, folder or Path()
-        self.parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(lead)}</p>"]
+        self.parts = [f"<h1>{escape(title)}</h1>", f"<p>{marked(lead)}</p>"]
 
     def section(self, title: str, name: str = "") -> None:
         """Begin a section; `name` is what `contents` refers to it by."""
@@ -116,8 +120,8 @@ class Report:
         self.parts.append(f"<nav><ul>{''.join(items)}</ul></nav>")
 
     def text(self, *paragraphs: str) -> None:
-        """Add paragraphs."""
-        self.parts += [f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs]
+        """Add paragraphs; what stands in backquotes is code."""
+        self.parts += [f"<p>{marked(paragraph)}</p>" for paragraph in paragraphs]
 
     def code(self, text: str) -> None:
         """Add source code."""
@@ -137,13 +141,19 @@ class Report:
         )
         self.parts.append(f'<div class="tiles">{"".join(tiles)}</div>')
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Add a table of texts; it scrolls sideways on a narrow screen."""
+    def table(
+        self, head: Sequence[str], rows: Sequence[Sequence[str]], has_pairs: bool = False
+    ) -> None:
+        """Add a table of texts; it scrolls sideways on a narrow screen.
+
+        The first column stands to the left, with `has_pairs` the second one as well.
+        """
         top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
         )
-        table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        kind = ' class="pairs"' if has_pairs else ""
+        table = f"<table{kind}><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
         self.parts.append(f'<div class="table">{table}</div>')
 
     def claims(self, head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Sequence[str]):
@@ -165,9 +175,9 @@ class Report:
         self.parts.append(f'<div class="table"><table class="claims">{body}</table></div>')
 
     def facts(self, facts: dict[str, Any]) -> None:
-        """Add a table of names and texts, without a head; long texts are wrapped."""
+        """Add a table of names and texts, without a head; long texts are wrapped, lines kept."""
         body = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(str(text))}</td></tr>"
+            f"<tr><td>{escape(name)}</td><td>{lines_of(str(text))}</td></tr>"
             for name, text in facts.items()
         )
         table = f'<table class="wide"><tbody>{body}</tbody></table>'
@@ -215,6 +225,22 @@ class Report:
         with replacing(path) as file:
             file.write(text.encode())
         return path
+
+
+def marked(text: str) -> str:
+    """A text for the page; what stands in backquotes is code.
+
+    Examples
+    --------
+    >>> marked("`verify` if a < b")
+    '<code>verify</code> if a &lt; b'
+    """
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def lines_of(text: str) -> str:
+    """A text for the page, as it stands if it has several lines."""
+    return f"<pre>{escape(text.strip())}</pre>" if "\n" in text.strip() else escape(text)
 
 
 def rendered(draw: Callable[[], Any], ink: str, paper: str) -> bytes:

@@ -21,6 +21,7 @@ import numpy as np
 from ..compile import kernel
 from ..sequences import Sequences
 from ..simd import padded
+from .legal_steps import check_legal
 from .multiclass import check_matrix
 from .viterbi import (
     ChainRows,
@@ -265,22 +266,6 @@ def joined_truths(X: Sequences, Y, n_labels: int) -> tuple[np.ndarray, np.ndarra
         )
     weight = np.concatenate([weights for _, weights in truths]) if weighted else np.empty(0)
     return label, weight
-
-
-def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> None:
-    """The truths must keep to the constraints: an illegal truth has no finite score."""
-    K = len(forbidden) - 2
-    is_first = np.zeros(label.size, bool)
-    is_first[begin[:-1]] = True
-    before = np.concatenate([[0], label[:-1]])
-    bad = np.where(is_first, forbidden[K, label], forbidden[before, label])
-    bad[begin[1:] - 1] |= forbidden[K + 1, label[begin[1:] - 1]]
-    wrong = np.flatnonzero(bad)
-    if wrong.size:
-        i = int(np.searchsorted(begin, wrong[0], side="right")) - 1
-        raise ValueError(
-            f"sequence {i}, position {wrong[0] - begin[i]}: the true labels break the constraints."
-        )
 
 
 @kernel

@@ -8,7 +8,7 @@ A label of a scheme is "O" or a prefix and a kind, such as "B-NP":
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,3 +92,49 @@ def given_steps(pairs: Iterable, labels: list):
         else:
             steps[number[before], number[after]] = True
     return steps, first, last
+
+
+def check_legal(
+    forbidden: np.ndarray,
+    begin: np.ndarray,
+    label: np.ndarray,
+    names: Sequence | None = None,
+    where: Callable[[int, int], str] = "sequence {}, position {}".format,
+    constraints: Any = None,
+) -> None:
+    """The truths must keep to the constraints: an illegal truth has no finite score.
+
+    Parameters
+    ----------
+    forbidden : array (K + 2, K) of bool
+        Steps, then first and last labels, True where impossible.
+    begin : array (n + 1,)
+        Where the sequences begin in `label`, the numbers of their labels.
+    names, where, constraints : optional
+        What labels are called, where a position stands, and what forbids; for the message.
+
+    Examples
+    --------
+    >>> table = np.vstack(forbidden_steps("bio", ["B-x", "I-x", "O"]))
+    >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 2, 1]), ["B-x", "I-x", "O"])
+    Traceback (most recent call last):
+    ...
+    ValueError: sequence 1, position 1: the label 'I-x' follows 'O', which the constraints forbid.
+    """
+    K = len(forbidden) - 2
+    is_first, is_last = np.zeros((2, label.size), bool)
+    is_first[begin[:-1]] = is_last[begin[1:] - 1] = True
+    before = np.concatenate([[0], label[:-1]])
+    ahead = np.where(is_first, forbidden[K, label], forbidden[before, label])
+    wrong = np.flatnonzero(ahead | (is_last & forbidden[K + 1, label]))
+    if not wrong.size:
+        return
+    at = int(wrong[0])
+    i = int(np.searchsorted(begin, at, side="right")) - 1
+    name, last = (n if names is None else names[n] for n in (int(label[at]), int(before[at])))
+    how = "comes last"
+    if ahead[at]:
+        how = "comes first" if is_first[at] else f"follows {last!r}"
+    who = f"{constraints=} forbids" if isinstance(constraints, str) else "the constraints forbid"
+    place = where(i, at - int(begin[i]))
+    raise ValueError(f"{place}: the label {name!r} {how}, which {who}.")

@@ -107,9 +107,9 @@ class FunctionalDescent:
     average : float, optional
         eta of the mean that predicts; None predicts with the last iterate.
     tolerance : float, optional
-        Gap of a local problem, in units of the mean hinge at f = 0, and of the sample's weight where
-        it has less than k; by default 1e-3 with a kernel and 0.03 on planes, where more rounds of
-        decoding are seldom worth their time.
+        Gap of a local problem, in units of the mean hinge at f = 0, and of the sample's weight
+        where it has less than k; by default 1e-3 with a kernel and 0.03 on planes, where more
+        rounds of decoding are seldom worth their time.
     inner : "dual_coordinate" or "one_slack"
         How local problems are solved, to the same gap. On planes see `local_steps.py`. With a
         kernel dual coordinates (`functional_descent_loops.py`) are quicker; "one_slack" is

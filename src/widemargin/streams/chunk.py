@@ -38,6 +38,8 @@ class Chunk(NamedTuple):
         Query of each example.
     position : JSON value or None
         Where the stream goes on after this chunk; None where it cannot be taken up again.
+    token_lines : array of int64 or None
+        Of sequences: line of each position of all of them.
     """
 
     X: Any
@@ -48,14 +50,15 @@ class Chunk(NamedTuple):
     weight: np.ndarray | None = None
     qid: np.ndarray | None = None
     position: Any = None
+    token_lines: np.ndarray | None = None
 
     @property
     def size(self) -> int:
         """Number of examples."""
         return self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
 
-    def where(self, k: int) -> str:
-        """Where example k of this chunk stands, for a message.
+    def where(self, k: int, t: int | None = None) -> str:
+        """Where example k of this chunk stands, or position t of this sequence, for a message.
 
         Examples
         --------
@@ -64,6 +67,10 @@ class Chunk(NamedTuple):
         >>> Chunk(np.zeros((2, 1)), source="a.svm", lines=np.array([3, 5])).where(1)
         'a.svm:5'
         """
+        if t is not None:
+            if self.token_lines is not None:
+                return f"{self.source}:{self.token_lines[self.X.begin[k] + t]}"
+            return f"{self.where(k)}, position {t}"
         if self.lines is None:
             return f"row {self.row + k} of {self.source}"
         return f"{self.source}:{self.lines[k]}"

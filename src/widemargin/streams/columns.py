@@ -185,7 +185,7 @@ class ColumnStream(SequenceFiles):
         if template.steps:
             edges, edge_names = expand(template.steps, columns, table.begin)
         X = Sequences(rows, table.begin, names, None, edges, edge_names)
-        return Chunk(X, lines=table.lines[table.begin[:-1]])
+        return Chunk(X, lines=table.lines[table.begin[:-1]], token_lines=table.lines)
 
 
 def columns_text(count: int) -> str:

@@ -6,6 +6,7 @@ quotes it, says what is wrong and, where an option would help, which.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,14 @@ def is_word(label: bytes) -> bool:
     if not label or b":" in label or CONTROL.search(label) or HEXADECIMAL.match(label):
         return False
     return number_reason(label) is None
+
+
+def is_number(label: str) -> bool:
+    """Would this label be read as a number?"""
+    try:
+        return math.isfinite(float(label)) and "_" not in label
+    except ValueError:
+        return False
 
 
 def label_reason(token: bytes, labels: str) -> str:

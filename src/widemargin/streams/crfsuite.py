@@ -127,7 +127,8 @@ class CrfsuiteStream(SequenceFiles):
         rows.sum_duplicates()  # an attribute given twice
         rows, names = merged(rows, [unescaped(name) for name in names])
         X = Sequences(rows, parsed.begin, names)
-        return Chunk(X, lines=parsed.lines[parsed.begin[:-1]], weight=parsed.weight)
+        lines = parsed.lines
+        return Chunk(X, lines=lines[parsed.begin[:-1]], weight=parsed.weight, token_lines=lines)
 
 
 def unescaped(text: str) -> str:

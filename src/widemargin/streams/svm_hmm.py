@@ -93,4 +93,4 @@ class SvmHmmStream(SequenceFiles):
         shape = (len(found.lines), len(names))
         rows = sp.csr_matrix((found.values, rank[code], found.indptr), shape=shape)
         X = Sequences(rows, parsed.begin, names)
-        return Chunk(X, lines=found.lines[parsed.begin[:-1]])
+        return Chunk(X, lines=found.lines[parsed.begin[:-1]], token_lines=found.lines)

@@ -14,6 +14,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
@@ -22,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .chunk import Chunk, StreamError
-from .complaints import is_word, reason, token_at
+from .complaints import is_number, is_word, quoted, reason, token_at
 from .files import BYTE_ORDER_MARK, BrokenText, TextFiles, name_of, opened
 
 if TYPE_CHECKING:
@@ -139,6 +141,7 @@ class SvmlightStream(TextFiles):
         self.bad_lines_path = None if bad_lines_path is None else os.fspath(bad_lines_path)
         self.dtype, self.n_bad_lines = np.dtype(dtype), 0
         self.is_zero_based: bool | None = None  # decided by the first chunk
+        self._looks_for_mixtures = labels == "auto"
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks from the beginning, or from the `position` that an earlier chunk carried."""
@@ -236,6 +239,9 @@ class SvmlightStream(TextFiles):
                 size += log.write(WHOLE_LINE.match(text, start)[0])  # type: ignore
         if size:
             log.flush()  # type: ignore[union-attr]
+        if self._looks_for_mixtures and place.labels == "text":
+            self._looks_for_mixtures = False  # one look at the first block will do
+            self._warn_of_mixture(parsed, text, name)
         return parsed, place._replace(
             offset=place.offset + end,
             line=parsed.line,
@@ -250,6 +256,26 @@ class SvmlightStream(TextFiles):
         at = parsed.bad[parsed.bad[:, 1] == LABEL, 2].tolist()
         words = sum(is_word(token_at(text, k)) for k in at)
         return words > (len(parsed.lines) if self.skip_bad_lines else 0)
+
+    def _warn_of_mixture(self, parsed: Parsed, text: np.ndarray, name: str) -> None:
+        """Say where words and numbers are mixed: the few of them may be slips."""
+        from .parser import texts
+
+        labels = texts(text, parsed.heads).tolist()
+        counts = Counter(labels)
+        numbers = {label for label in counts if is_number(label)}
+        n_numbers = sum(counts[label] for label in numbers)
+        if n_numbers in (0, len(labels)):
+            return
+        few = 2 * n_numbers < len(labels)  # are the numbers the rarer kind?
+        k = next(k for k, label in enumerate(labels) if (label in numbers) == few)
+        which = "is a number, most are words" if few else "is no number"
+        warnings.warn(
+            f"{name}:{parsed.lines[k]}: the label {quoted(labels[k].encode())} {which}; all labels "
+            "are read as text",
+            UserWarning,
+            stacklevel=2,
+        )
 
     @contextlib.contextmanager
     def _bad_lines(self, place: Place) -> Iterator[BinaryIO | None]:
