@@ -166,7 +166,7 @@ def test_a_class_that_appears_late():
     assert model.classes_.tolist() == ["a", "b", "c"]
     assert model.score(X[300:], y[300:]) > 0.9
     told = SVMClassifier(kernel="rbf").partial_fit(X[early], y[early], classes=["a", "c"])
-    with pytest.raises(ValueError, match="the label b was never declared"):
+    with pytest.raises(ValueError, match="the label 'b' was never declared"):
         told.partial_fit(X, y)
     pair = SVMClassifier(kernel="rbf", solver="lasvm")
     pair.partial_fit(X[early], y[early])

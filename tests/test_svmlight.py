@@ -157,6 +157,7 @@ def test_queries():
     assert chunk.qid.dtype == np.int64
 
 
+@pytest.mark.filterwarnings("ignore:.*all labels are read as text")
 def test_text_labels():
     text = "sport 1:1\nwetter\t2:1\nsport\nÖl,öl 1:2 # c\n12\n".encode()
     (chunk,) = stream_of(text).chunks()
@@ -199,6 +200,7 @@ def test_lists_of_labels_as_scikit_learn_reads_them():
     assert chunk.y == wanted == [(1.0, 3.0), (), (2.0,), (1.0, 2.0, 3.0), ()]
 
 
+@pytest.mark.filterwarnings("ignore:.*all labels are read as text")
 def test_auto_decides_by_the_first_chunk():
     text = b"1 1:1\n2 1:1\nx 1:1\n"
     assert next(stream_of(text).chunks()).y.tolist() == ["1", "2", "x"]
@@ -885,6 +887,7 @@ def test_a_few_stray_words_do_not_make_labels_text_when_bad_lines_are_skipped():
 # ---------------------------------------------------------------- label values
 
 
+@pytest.mark.filterwarnings("ignore:.*all labels are read as text")
 def test_label_values(tmp_path):
     (tmp_path / "a").write_bytes(b"3 1:1\n# 7\n-1 1:1\n")
     (tmp_path / "b").write_bytes(b"3 1:x\n\n0.5")
