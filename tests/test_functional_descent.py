@@ -839,6 +839,24 @@ def test_streamed_parts_are_samples():
     assert [sample.shape[1] for sample in found] == [7, 7, 7, 7, 7, 5]
 
 
+def test_what_was_not_looked_at_is_as_likely_as_the_hardest():
+    """A few outliers do not keep the others from being drawn; a new pass looks at all again."""
+    X, again, total = np.zeros((100, 1), np.float32), 0, 0
+    targets = np.stack([np.zeros(100), np.ones(100), np.arange(100), np.ones(100)])
+    for word in range(100):
+        working = WorkingSet(Support(Linear(), 1), "importance", 10, 100, True, word)
+        working.hold(X, targets)
+        turns = working.turns(20)
+        first = next(turns)[1][2]
+        working.judge(np.full(10, 50.0))
+        again += np.isin(next(turns)[1][2], first).sum()
+        total += 10
+        working.judge(np.zeros(10))
+        working.look_again()
+        assert (working.targets[4] == -1.0).all()
+    assert 0.05 * total < again < 0.16 * total  # a tenth, as if drawn evenly
+
+
 def test_importance_follows_the_hinge():
     """Examples with a hinge are drawn more often; those without one now and then."""
     X = np.zeros((100, 1), np.float32)

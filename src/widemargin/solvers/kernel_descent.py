@@ -141,6 +141,8 @@ class KernelDescent(NoObjective):
         new = rows >= self.counts[SEEN]
         targets = np.stack([Y, part.weights / self.task.C, rows, new]).astype(np.float64)
         if self.chooses:
+            if row == 0:
+                self.working.look_again()
             fresh = slice(n - np.count_nonzero(new), n)  # the others are held already
             self.working.hold(part.X[fresh], targets[:, fresh])
             samples = self.working.turns(n)

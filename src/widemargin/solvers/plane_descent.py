@@ -214,6 +214,7 @@ class PlaneDescent(WithoutObjective):
 
     def _hold(self, oracle) -> None:
         """Where samples are drawn from all examples: these, once."""
+        self.working.look_again()
         if self.solver.chooses_from_all and not self.passes:
             n = self.order.size
             omega = omega_of(oracle, self.order)

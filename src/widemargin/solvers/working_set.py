@@ -3,7 +3,7 @@
     sequential   the examples as they come; what is drawn is forgotten
     uniform      k of the last `window` examples, without replacement
     importance   the same, with probabilities that grow with the hinge that each had when it was
-                 last looked at (before that: the largest seen)
+                 last looked at in this pass (before that: the largest seen)
 
 A sample is made whenever k examples have come. The window is a ring: a new example takes the place
 of the oldest one. Data in memory is held as a whole before the first draw (`hold`), and each of its
@@ -15,7 +15,7 @@ row of `targets`   meaning
 Y, OMEGA           target and weight
 ROW                number of the example in its pass
 NEW                1 until it is drawn, if no earlier pass had it
-HINGE              when it was last looked at
+HINGE              when it was last looked at, UNSEEN before that
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Y, OMEGA, ROW, NEW, HINGE = range(5)
 RULES = ("sequential", "uniform", "importance")
 #: An example without loss is drawn as if it had this share of the mean hinge.
 FLOOR = 0.05
+UNSEEN = -1.0
 
 
 class WorkingSet:
@@ -83,6 +84,10 @@ class WorkingSet:
         self._store(self.patterns.patterns_of(X), targets)
         self.counts[0] = waiting
 
+    def look_again(self) -> None:
+        """A new pass over what is held."""
+        self.targets[HINGE] = UNSEEN
+
     def turns(self, n: int) -> Iterator[tuple[Patterns, np.ndarray]]:
         """The samples that the turns of n examples complete, drawn from those that are held."""
         while n > 0:
@@ -107,7 +112,7 @@ class WorkingSet:
         places = (self.counts[2] + np.arange(n)) % self.size
         self.patterns.store(places, patterns)
         self.targets[:HINGE, places] = targets
-        self.targets[HINGE, places] = max(1.0, float(self.targets[HINGE].max()))
+        self.targets[HINGE, places] = UNSEEN
         self.counts[0] += n
         self.counts[1] = min(self.counts[1] + n, self.size)
         self.counts[2] = (self.counts[2] + n) % self.size
@@ -121,7 +126,8 @@ class WorkingSet:
             rng = np.random.default_rng([int(self.word[0]), int(self.counts[3])])
             chances = None
             if self.rule == "importance":
-                chances = self.targets[HINGE, :held]
+                hinges = self.targets[HINGE, :held]
+                chances = np.where(hinges == UNSEEN, max(1.0, float(hinges.max())), hinges)
                 chances = chances + FLOOR * chances.mean()
                 chances = chances / chances.sum() if chances.any() else None
             places = np.sort(rng.choice(held, size, replace=False, p=chances))
