@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 WIDTH, HEIGHT = 420, 270
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 42
+LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 42
 #: Points of a line at most.
 MOST_POINTS = 400
 
