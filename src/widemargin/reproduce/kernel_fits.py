@@ -39,11 +39,7 @@ def fitted(
     learner = solver.kernel_learner(KernelTask("binary", n_examples=len(y), C=C), support, rng)
     size, seconds, begin = part or len(y), 0.0, time.process_time()
     for epoch in range(solver.epochs):
-        due = size
-        for done in steps_of(solver, learner, Part(X, y, np.full(len(y), C)), size):
-            if done < min(due, len(y)):
-                continue
-            due += size
+        for done in looks(solver, learner, Part(X, y, np.full(len(y), C)), size):
             if done == len(y):
                 learner.end_pass()
             seconds += time.process_time() - begin
@@ -53,17 +49,22 @@ def fitted(
     return learner, seconds
 
 
-def steps_of(solver: Any, learner: Any, whole: Part, size: int) -> Iterator[int]:
-    """A pass, by parts of `size`, or whole where a learner draws from all: how many are done."""
-    n = whole.n_examples
+def looks(solver: Any, learner: Any, whole: Part, size: int) -> Iterator[int]:
+    """A pass, with a pause after each `size` examples: how many are done, all of them at last.
+
+    A learner that draws from all gets them as one part.
+    """
+    n, due = whole.n_examples, size
     if isinstance(solver, ChoosesFromAll) and solver.chooses_from_all:
-        yield from (done for done in learner.absorb_by(whole, 0) if done < n)
+        for done in learner.absorb_by(whole, 0):
+            if due <= done < n:
+                due += size
+                yield done
     else:
         for row in range(0, n, size):
-            end = min(row + size, n)
-            learner.absorb(whole.rows(row, end), row)
-            if end < n:
-                yield end
+            learner.absorb(whole.rows(row, min(row + size, n)), row)
+            if row + size < n:
+                yield row + size
     yield n
 
 
