@@ -8,12 +8,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv demo test check bench reproduce clean
+.PHONY: help venv demo test check audit bench reproduce clean
 
 help:
 	@echo "make demo    learn on a small task and write pictures to demo-output/"
 	@echo "make test    all tests and the examples in the docstrings"
 	@echo "make check   style, types, import contract"
+	@echo "make audit   random campaigns against the library, from where they stopped (hours)"
 	@echo "make bench   numbers against other libraries"
 	@echo "make reproduce   the papers' experiments as a page in reproduce-output/ (half an hour)"
 	@echo "make venv    $(VENV) with everything for development"
@@ -32,6 +33,10 @@ check: $(VENV)/.with-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# AUDIT="--seconds 600", "certificates", "--sample --seconds 150": what `python -m audits` takes
+audit: $(VENV)/.with-test
+	$(BIN)/python -m audits $(AUDIT)
 
 bench: $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks

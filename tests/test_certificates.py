@@ -113,7 +113,7 @@ def test_interval_at_every_epoch(name, task, with_prior):
     tol = 2e-2 if "averaged" in name else 1e-5
     dual, eps = -np.inf, 1e-10 * abs(best.objective)
     for progress in iterate(solver, oracle, geometry, np.random.default_rng(0), Gap(tol)):
-        assert progress.dual >= dual
+        assert progress.dual >= dual - eps  # a proof rounds it downwards
         dual = progress.dual
         assert dual <= best.objective + eps
         if progress.exact:
@@ -129,7 +129,7 @@ def test_interval_at_every_epoch(name, task, with_prior):
         reference.objective(planes, cost, written, progress.w), rel=1e-10
     )
     history = progress.history
-    assert (np.diff(history["dual"]) >= 0).all()
+    assert (np.diff(history["dual"]) >= -eps).all()
     assert (np.diff(history["oracle_calls"]) >= 0).all()
     assert (np.diff(history["seconds"]) >= 0).all()
     assert history.last("gap") == pytest.approx(certificate.gap, abs=1e-12)
@@ -413,9 +413,9 @@ class Counting(PythonOracle):
 
     measured = 0
 
-    def measure(self, w):
+    def bounded(self, w):
         self.measured += 1
-        return super().measure(w)
+        return super().bounded(w)
 
 
 @pytest.mark.parametrize("name", ["one_slack", "n_slack", "cached-one_slack", "cached-n_slack"])
@@ -424,9 +424,9 @@ def test_cutting_planes_need_no_extra_pass(name):
     oracle = Counting(problem, X, Y, C)
     rng = np.random.default_rng(0)
     result = run(SOLVERS[name], oracle, geometry_of(problem), rng, Gap(1e-4))
-    assert oracle.measured == 0
-    assert result.oracle_calls == N * result.epoch
-    assert result.passes == result.epoch
+    further = int("n_slack" in name)  # sums of hinges with a bound on their rounding
+    assert oracle.measured == further
+    assert result.oracle_calls == N * (result.epoch + further)
 
 
 def test_cached_sweeps_do_not_claim():
@@ -464,7 +464,7 @@ def test_stop_by_passes_costs_one_pass_for_the_certificate():
         oracle = Counting(problem, X, Y, C)
         result = run(solver, oracle, geometry_of(problem), np.random.default_rng(0), Passes(3))
         assert result.stopped_by == "passes"
-        assert oracle.measured <= 1, name
+        assert oracle.measured <= 2, name  # of the last weights, and of those that were better
         assert result.certificate.gap > 0
 
 
@@ -634,6 +634,6 @@ def test_passes_of_proximal_newton_are_kept_to(passes):
     assert last.stopped_by == "passes"
     assert made[0] <= passes
     assert made[:-1].max() < passes + 1  # the last epoch began before
-    assert made[-1] <= made[-2] + 1
+    assert made[-1] <= made[-2] + 2
     if passes < 3:
         assert made[-2] == passes

@@ -343,7 +343,7 @@ def test_a_late_class_that_the_output_kernel_knows(solver):
     told.partial_fit(X[late], y[late])
     assert model.classes_.tolist() == [0, 1, 2, 3]
     assert model.score(X, y) > 0.85 and told.score(X, y) > 0.85
-    with pytest.raises(ValueError, match="row 400 of X: the label 7 is not a node"):
+    with pytest.raises(ValueError, match="row 0 of X: the label 7 is not a node"):
         model.partial_fit(X[:5], np.full(5, 7))
 
 

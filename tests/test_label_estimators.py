@@ -225,7 +225,7 @@ def test_streams_of_sets(sample):
     model = MultilabelClassifier(0.5, random_state=0)
     model.partial_fit(X[:20], sets[:20], classes=NAMES).partial_fit(X[20:], sets[20:])
     assert isinstance(model.predict(X)[0], set)
-    with pytest.raises(ValueError, match=r"row 50 of X: the label 'cow'"):
+    with pytest.raises(ValueError, match=r"row 0 of X: the label 'cow'"):
         model.partial_fit(X[:1], [{"cow"}])
 
     def batches():

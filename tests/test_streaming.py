@@ -562,7 +562,7 @@ def test_checkpoint_refusals(tmp_path):
 @pytest.mark.parametrize("shape", [(900,), (5,), (600, 1)])
 def test_weights_of_a_wrong_shape(shape):
     X, y = blobs()
-    with pytest.raises(ValueError, match="weights of shape"):
+    with pytest.raises(ValueError, match="sample_weight has shape"):
         SVMClassifier().partial_fit(X, y, sample_weight=np.ones(shape))
 
 

@@ -39,7 +39,8 @@ INDEX = types.uint32[::1]
 def package_stamp() -> tuple[tuple[str, float, int], ...]:
     """Name, time and size of every file of the package with a kernel or a packed layout in it."""
     root = Path(__file__).parent
-    marks = b"\n@kernel", b"\n@borrowing", b"\n@inlined", b"\ndef kernel", b"(NamedTuple)"
+    names = b"\n@kernel", b"\n@strict", b"\n@borrowing", b"\n@inlined", b"\ndef kernel"
+    marks = *names, b"(NamedTuple)"
     files = (f for f in sorted(root.rglob("*.py")) if any(m in f.read_bytes() for m in marks))
     return tuple((f.name, f.stat().st_mtime, f.stat().st_size) for f in files)
 
@@ -111,6 +112,11 @@ def kernel(function: Callable) -> Any:
     return cached(function)
 
 
+def strict(function: Callable) -> Any:
+    """A kernel without fast-math: sums whose rounding is bounded are not reordered."""
+    return cached(function, fastmath=False)
+
+
 def borrowing(function: Callable) -> Any:
     """A kernel that borrows its arrays from Python: their references are not counted.
 
@@ -127,7 +133,7 @@ def borrowing(function: Callable) -> Any:
 def pointer(function: Any, signature: Any) -> Any:
     """`function` compiled for one signature, to be passed as a typed pointer.
 
-    A borrowing function stays one.
+    A borrowing or strict function stays one.
 
     Parameters
     ----------
@@ -137,9 +143,9 @@ def pointer(function: Any, signature: Any) -> Any:
         The exact types it is called with.
     """
     options = getattr(function, "targetoptions", {})
-    borrows = {"_nrt": False} if options.get("_nrt") is False else {}
+    kept = {name: options[name] for name in ("_nrt", "fastmath") if name in options}
     plain = getattr(function, "py_func", function)
-    dispatcher = cached(plain, foreign_types(signature), **borrows)
+    dispatcher = cached(plain, foreign_types(signature), **kept)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     find, (only,) = dispatcher.get_compile_result, dispatcher.overloads.values()

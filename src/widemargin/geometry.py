@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .compile import borrowing
+from .rounding import MARGIN, Bounded, U, bounded_product, bounded_sum, gamma
 
 
 class GeometryArrays(NamedTuple):
@@ -119,6 +120,61 @@ class Geometry:
             return 0.5 * float(away @ cho_solve(self._factor, away))
         return 0.5 * float(away @ (away / self.arrays.variance))
 
+    def bounded_value(self, w: np.ndarray) -> Bounded:
+        """`value` with a bound on its error."""
+        if self.is_plain:
+            return halved(bounded_product(w, w))
+        away = w - self.arrays.mean
+        off = U * np.abs(away)  # what the difference may be wrong by
+        if self.arrays.full.size:
+            return self._bounded_form(away, off)
+        terms = away * (away / self.arrays.variance)
+        found = bounded_sum(terms)
+        return halved(Bounded(found.value, (found.error + 8 * U * float(np.sum(terms))) * MARGIN))
+
+    def _bounded_form(self, away: np.ndarray, off: np.ndarray) -> Bounded:
+        """1/2 a' inverse(Sigma) a of a full Sigma.
+
+        With any x and the residual r = a - Sigma x it is exactly
+        (2 a' x - x' Sigma x + r' inverse(Sigma) r) / 2, so an x that solves the equations badly
+        does no harm; the last term is at most |r|^2 times the trace of the inverse.
+        """
+        full, d = self.arrays.full, len(away)
+        x = cho_solve(self._factor, away)
+        spread, size = full @ x, np.abs(full) @ np.abs(x)
+        inverse = 2.0 * float(np.trace(cho_solve(self._factor, np.eye(d))))
+        residual = np.abs(away - spread) + off + gamma(d + 2) * (size + np.abs(away))
+        first, second = bounded_product(2 * away, x), bounded_product(x, spread)
+        error = first.error + second.error + float(residual @ residual) * inverse
+        error += 2 * float(off @ np.abs(x)) + gamma(d + 2) * float(np.abs(x) @ size)
+        return halved(Bounded(first.value - second.value, 2 * error))
+
+    def bounded_dual(self, point) -> Bounded:
+        """The dual objective of a `DualPoint`; its `lower` is below the optimum.
+
+        The minimum over w of value(w) - <w, v> has the gradient -w(v) and at most the curvature
+        Sigma: an error e of v changes it by |w|' e + e' Sigma e / 2 at most.
+        """
+        linear, v, e = point
+        if self.is_plain:
+            square = bounded_product(v, v)
+            off = 2 * float(np.abs(v) @ e) + float(e @ e)
+            return linear.plus(halved(Bounded(-square.value, square.error + off * MARGIN)))
+        w = self.weights(v)
+        mean, variance = self.arrays.mean, self.arrays.variance
+        if self.arrays.full.size:
+            full, d = np.abs(self.arrays.full), len(v)
+            size = np.abs(mean) + full @ np.abs(v)
+            form = halved(bounded_product(-v, w + mean))
+            off = float(np.abs(v) @ size) * gamma(d + 4) + float(size @ e) + float(e @ full @ e)
+            return linear.plus(Bounded(form.value, form.error + off * MARGIN))
+        value, inner = self.bounded_value(w), bounded_product(-w, v)
+        size = np.abs(mean) + variance * np.abs(v)
+        off = float(np.abs(w) @ e) + float(e @ (variance * e))
+        off += 8 * U * U * float(size @ (size / variance))  # w is the minimiser but for rounding
+        rest = value.plus(inner)
+        return linear.plus(Bounded(rest.value, (rest.error + off) * MARGIN))
+
     def dual(self, linear: float, v: np.ndarray) -> float:
         """The dual objective at `v`, with `linear` = l(alpha)."""
         if self.is_plain:
@@ -127,6 +183,11 @@ class Geometry:
         if self.arrays.full.size:
             return linear - 0.5 * float(v @ (w + self.arrays.mean))
         return linear + self.value(w) - float(w @ v)
+
+
+def halved(number: Bounded) -> Bounded:
+    """Half of it, which is exact."""
+    return Bounded(0.5 * number.value, 0.5 * number.error)
 
 
 def check_size(d: int) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from .certificate import Certificate, make_certificate
 from .expansion import Machine, Support
-from .run import Certificate
 from .solvers.kernel_learner import Chooses, KernelSolver, KernelTask, Part, hinges
-from .stream_run import StreamRun, add_part, certificate_of, check_same, spacing
+from .stream_run import StreamRun, add_part, check_same, spacing
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
@@ -64,13 +64,6 @@ class KernelRun(StreamRun):
             )
         for name in self.measured():
             self.history.add_column(name)
-
-    def absorb(self, chunk: Chunk, is_new: bool = False) -> None:
-        """Learn from a chunk."""
-        super().absorb(chunk, is_new)
-        if self.passes == 0:
-            weight = chunk.size if chunk.weight is None else float(np.sum(chunk.weight))
-            self.total_cost += weight * self.learner.task.C
 
     def learn(self, part: Part, chunk: Chunk) -> None:
         """Give the part to the learner in pieces, with a row of the history after each.
@@ -139,7 +132,9 @@ class KernelRun(StreamRun):
         learner.support.n_evaluations = count  # those of training are counted, not of checking
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
-        self.certificate = certificate_of(0.5 * learner.square_norm + total, learner.dual)
+        self.certificate = make_certificate(
+            0.5 * learner.square_norm + total, learner.dual, self.total_cost
+        )
         return self.certificate
 
 

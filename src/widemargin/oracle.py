@@ -14,16 +14,33 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import typeof, types
 
-from .compile import INDEX, VECTOR, kernel, pointer
-from .layouts import BoxRows, ClassRows, box_hinges
-from .planes import sparse_dot
-from .problem import Compiled, CompiledSlack, GivesPlanes, ListsOutputs, ProblemError, as_sparse
+from .bounds import (
+    NO_NODES,
+    add_hinge,
+    box_upper,
+    class_upper,
+    no_hinges,
+    separate_upper,
+    summed,
+)
+from .compile import INDEX, VECTOR, pointer
+from .layouts import BoxRows, ClassRows, NodeRows, SeparateRows
+from .problem import (
+    BoundsRounding,
+    Compiled,
+    CompiledSlack,
+    GivesPlanes,
+    ListsOutputs,
+    ProblemError,
+    as_sparse,
+)
 from .rescaling import find_plane, ranked_planes
+from .rounding import MARGIN, Bounded, U, bounded_sum
 
 #: Examples per compiled call where a list of them must not cost memory.
 CHUNK = 8_192
@@ -142,7 +159,23 @@ class PythonOracle:
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w), by the upper bound of each hinge."""
-        return sum(float(self.cost[i]) * self.search(i, w)[0].upper for i in range(self.n_examples))
+        return self.bounded(w).value
+
+    def bounded(self, w: np.ndarray) -> Bounded:
+        """`measure` with a bound on its error, but for that of the problem's own functions."""
+        terms, off = np.zeros(self.n_examples), 0.0
+        for i in range(self.n_examples):
+            self.tally.check_time()
+            found, index, value = self.search(i, w)
+            terms[i] = self.cost[i] * found.upper
+            size = abs(found.plane.loss) + float(np.abs(w[index]) @ np.abs(value))
+            off += self.cost[i] * (len(index) + 4) * U * size
+        total = bounded_sum(terms)
+        return Bounded(total.value, (total.error + off) * MARGIN)
+
+    def rounding(self, w: np.ndarray) -> np.ndarray:
+        """Of the problem's own functions nothing is known."""
+        return np.zeros(1)
 
     def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
         """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
@@ -219,20 +252,46 @@ class CompiledOracle:
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w)."""
-        cost = np.array([float(self.C)]) if self.weights is None else self.cost
-        if self.may_fuse and isinstance(self.data, BoxRows):
+        return self.bounded(w).value
+
+    def bounded(self, w: np.ndarray) -> Bounded:
+        """`measure` with a bound on its error."""
+        slack, data = self.rescaling == "slack", self.data
+        if self.is_layout and not (slack and isinstance(data, BoxRows | SeparateRows)):
             self.tally.calls += self.n_examples
-            return box_hinges(self.data, cost, w)
-        total = HingeSum(np.zeros(1), cost)
+            if isinstance(data, BoxRows):
+                return Bounded(*box_upper(data, self.compact_cost, w))
+            if isinstance(data, SeparateRows):
+                return Bounded(*separate_upper(data, self.cost[:: data.target.shape[1]], w))
+            nodes = data[3:] if isinstance(data, NodeRows) else NO_NODES
+            return Bounded(*class_upper(*data[:3], self.cost, w, *nodes, slack))
+        total = no_hinges(self.compact_cost, self.rounding(w))
         for begin in range(0, self.n_examples, CHUNK):
+            self.tally.check_time()
             order = np.arange(begin, min(begin + CHUNK, self.n_examples))
             self.sweep(add_hinge, total, w, order)
-        return float(total.hinge[0])
+        return summed(total)
+
+    def rounding(self, w: np.ndarray) -> np.ndarray:
+        """By how much <w, delta> and hinges may be wrong, per example or one number for all."""
+        if isinstance(self.problem, BoundsRounding):
+            return self.problem.rounding(self.data, w)
+        return np.zeros(1)
+
+    @property
+    def is_layout(self) -> bool:
+        """Whether the data have one of the shapes of `layouts.py`."""
+        return isinstance(self.data, BoxRows | ClassRows | NodeRows | SeparateRows)
+
+    @property
+    def compact_cost(self) -> np.ndarray:
+        """C_i, or one number for all: 8 bytes per example saved."""
+        return np.array([float(self.C)]) if self.weights is None else self.cost
 
     def seconds_per_call(self, w: np.ndarray) -> float:
         """Time of a call inside the compiled loop."""
         order = np.arange(min(20, self.n_examples))
-        total = HingeSum(np.zeros(1), self.cost)
+        total = no_hinges(self.cost, np.zeros(1))
         self.sweep(add_hinge, total, w, order[:1])  # compile
         for repeats in (1, 50):  # entering the loop costs as much as a hundred quick calls
             begin = time.perf_counter()
@@ -319,16 +378,3 @@ def _sweep(oracle, update, data, state, w, order, index, value):
         if not update(state, w, i, loss, index[:count], value[:count]):
             return t
     return order.size
-
-
-class HingeSum(NamedTuple):
-    hinge: np.ndarray  # (1,)
-    cost: np.ndarray  # (n,) or one number for all
-
-
-@kernel
-def add_hinge(state, w, i, loss, index, value):
-    """Add C_i * hinge_i(w)."""
-    cost = state.cost[i] if state.cost.size > 1 else state.cost[0]
-    state.hinge[0] += cost * max(0.0, loss - sparse_dot(index, value, w))
-    return True

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .bounds import DualPoint, plane_point
 from .compile import borrowing, kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
 
@@ -123,6 +124,15 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
         return state
     w = np.array(start.w, np.float64)  # compiled code takes no read-only array
     return oracle.sweep(collect, state, w, oracle.examples, grow_state)
+
+
+def renewed(geometry, state: DualState) -> DualPoint:
+    """v and l(alpha) made anew from the stored planes."""
+    point = plane_point(state.planes, state.cost, state.v.size)
+    state.v[:], state.linear[0] = point.v, point.linear.value
+    if state.w is not state.v:
+        state.w[:] = geometry.weights(state.v)
+    return point
 
 
 def grow_state(state: DualState) -> DualState:

@@ -86,6 +86,18 @@ class CompiledSlack(Protocol):
 
 
 @runtime_checkable
+class BoundsRounding(Protocol):
+    """A compiled problem that knows the rounding of its own functions.
+
+    `rounding(data, w)` bounds, for each example, what the hinge of the output that `oracle` finds
+    may lack of the largest one, and |<w, delta>| of any plane may be wrong by. Rows of numbers
+    (`layouts.py`) need none: their hinges are computed anew.
+    """
+
+    def rounding(self, data, w: np.ndarray) -> np.ndarray: ...
+
+
+@runtime_checkable
 class PredictionLosses(Protocol):
     """A problem that predicts many examples at once, faster than `decode` one by one."""
 

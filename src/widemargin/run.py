@@ -17,50 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from .bounds import DualPoint, no_point
+from .certificate import Certificate, make_certificate, relative_gap
 from .geometry import Geometry
 from .history import History
 from .oracle import OutOfTime
-from .solvers.protocol import Surrounds, Uncertified, end_of
+from .rounding import Bounded
+from .solvers.protocol import RenewsDual, Surrounds, Uncertified, end_of
 from .stopping import Rule
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far a model is from the optimum.
-
-    Parameters
-    ----------
-    primal : float
-        Objective of exactly the returned weights.
-    dual : float
-        Lower bound on the smallest objective of any weights.
-    gap : float
-        (primal - dual) / primal.
-    scope : str
-        What it speaks about: "data" is the whole training set, "cache" the kept examples of a
-        stream, "round" the convex problem of the last round of a latent model.
-    is_estimate : bool
-        True when the problem's decode is approximate: `primal` may then be too small.
-
-    Examples
-    --------
-    >>> print(Certificate(100.0, 99.95, 0.0005))
-    objective 100, optimum in [99.95, 100], gap 0.05 % (data)
-    """
-
-    primal: float
-    dual: float
-    gap: float
-    scope: str = "data"
-    is_estimate: bool = False
-
-    def __str__(self) -> str:
-        interval = f"optimum in [{self.dual:.7g}, {self.primal:.7g}]"
-        note = ", upper end estimated: decode is approximate" if self.is_estimate else ""
-        return (
-            f"objective {self.primal:.7g}, {interval}, gap {100 * self.gap:.3g} % "
-            f"({self.scope}{note})"
-        )
 
 
 @dataclass
@@ -84,49 +48,83 @@ class Progress:
     state: Any = None
 
 
-def relative_gap(primal: float, dual: float, scale: float) -> float:
-    """(primal - dual) / primal; where the optimum is 0, relative to 1e-12 * `scale`."""
-    return (primal - dual) / (max(abs(primal), 1e-12 * scale) or 1.0)
-
-
 class Best:
-    """The best weights with an exactly known objective, and the largest dual."""
+    """The best weights with a known objective, and the largest dual.
+
+    While epochs go on, both are what the solver carries along. `prove` replaces them by the ends
+    of a certificate: an evaluation of exactly these weights and a dual point made anew, each
+    rounded outwards by the bound on its error.
+    """
 
     def __init__(self, oracle, geometry: Geometry):
         self.oracle, self.geometry = oracle, geometry
         self.scale = float(oracle.total_cost)
         # alpha = 0 is dual feasible: a bound that holds even when the first epoch is cut short
-        self.primal, self.dual = np.inf, geometry.dual(0.0, np.zeros(oracle.n_features))
+        first = geometry.bounded_dual(no_point(oracle.n_features))
+        self.primal, self.dual, self.proven = np.inf, first.value, first.lower
         self.w: np.ndarray | None = None
+        self.hinges: Bounded | None = None  # of `w`, once they are measured
+        self.rounding = 0.0  # by how much the ends of the last proof were moved outwards
+        self.is_proven = False
 
-    def offer(self, w: np.ndarray, hinge: float) -> None:
+    def offer(self, w: np.ndarray, hinge: float, error: float | None = None) -> None:
         """Keep `w` when its objective is the smallest so far."""
         primal = self.geometry.value(w) + hinge
         if primal < self.primal or self.w is None:
             self.primal, self.w = primal, w.copy()
+            self.hinges = None if error is None else Bounded(hinge, error)
+            self.is_proven = False
 
     def measure(self, w: np.ndarray) -> None:
         """Spend one pass on the objective of `w`."""
-        self.offer(w, self.oracle.measure(w))
+        self.offer(w, *self.oracle.bounded(w))
+
+    def raise_dual(self, dual: float) -> None:
+        """What the solver's dual is after an epoch."""
+        if dual > self.dual:
+            self.dual, self.is_proven = dual, False
 
     @property
     def gap(self) -> float:
         return relative_gap(self.primal, self.dual, self.scale)
 
+    def prove(self, solver, state) -> None:
+        """Both ends from scratch, rounded outwards."""
+        assert self.w is not None
+        if self.hinges is None:
+            self.hinges = self.oracle.bounded(self.w)
+        upper = self.geometry.bounded_value(self.w).plus(self.hinges)
+        lower = self.geometry.bounded_dual(solver_point(solver, self.oracle, self.geometry, state))
+        lower = Bounded(lower.value, lower.error + self.own_rounding(state.v))
+        self.rounding = upper.error + lower.error
+        self.primal, self.proven = upper.upper, max(self.proven, lower.lower)
+        self.dual, self.is_proven = self.proven, True
+
+    def own_rounding(self, v: np.ndarray) -> float:
+        """What rounding of the planes may change the dual by.
+
+        All dual variables of an example are at most C_i; a change e of v has an effect of
+        |w|' e + e' Sigma e / 2, and |e| is at most the rounding met at weights of 1.
+        """
+        w = self.geometry.weights(v)
+        first = float(np.sum(self.oracle.cost * self.oracle.rounding(w)))
+        if first == 0.0:
+            return 0.0
+        away = float(np.sum(self.oracle.cost * self.oracle.rounding(np.ones(v.size))))
+        return first + float(self.geometry.variance.max(initial=0.0)) * away**2
+
     def certificate(self) -> Certificate:
-        gap = self.gap
-        if not (np.isfinite(self.primal) and np.isfinite(self.dual)):
-            raise ArithmeticError(
-                f"The objective is {self.primal} and its lower bound {self.dual}: the oracle gave "
-                "NaN or infinity. widemargin.check_problem tests it."
-            )
-        if gap < -1e-6 and not self.oracle.is_estimate:
-            raise ArithmeticError(
-                f"The lower bound {self.dual} exceeds the objective {self.primal}: the solver or "
-                "the oracle is wrong. widemargin.check_problem tests the oracle."
-            )
-        gap = max(gap, 0.0)  # rounding may put the dual a few ulps above the primal
-        return Certificate(self.primal, self.dual, gap, "data", self.oracle.is_estimate)
+        """The certificate of `w`, as proven last."""
+        return make_certificate(
+            self.primal, self.dual, self.scale, is_estimate=self.oracle.is_estimate
+        )
+
+
+def solver_point(solver, oracle, geometry: Geometry, state) -> DualPoint:
+    """The dual point of a solver; one without `dual_point` is taken at its word."""
+    if isinstance(solver, RenewsDual):
+        return solver.dual_point(oracle, geometry, state)
+    return DualPoint(Bounded(solver.linear(state), 0.0), state.v, np.zeros(state.v.size))
 
 
 class Claim:
@@ -189,7 +187,7 @@ def iterate(
     oracle.tally.deadline = began + stop.seconds
     oracle.tally.limit = stop.passes * oracle.n_examples
     epoch, reason, finished = 0, None, True
-    of_state, of_mean = Claim(1.0), Claim(0.65)
+    of_state, of_mean, of_proof = Claim(1.0), Claim(0.65), Claim(1.0)
     mean = None
     if state is None:
         try:
@@ -200,9 +198,9 @@ def iterate(
         epoch += 1
         try:
             state, bound = solver.epoch(oracle, geometry, state, rng)
-            best.dual = max(best.dual, geometry.dual(solver.linear(state), state.v))
+            best.raise_dual(geometry.dual(solver.linear(state), state.v))
             if bound.w is not None and oracle.is_exact:
-                best.offer(bound.w, bound.hinge)
+                best.offer(bound.w, bound.hinge, bound.error)
                 exact, primal, gap = True, best.primal, best.gap
             else:
                 primal = geometry.value(state.w) + bound.hinge
@@ -215,6 +213,12 @@ def iterate(
                         claim.learn(gap, best.gap, stop.tol)
                         exact = True
                 if exact:
+                    primal, gap = best.primal, best.gap
+            if exact and gap <= stop.tol:
+                exact = of_proof.is_made(gap, stop.tol)
+                if exact:
+                    best.prove(solver, state)
+                    of_proof.learn(gap, best.gap, stop.tol)
                     primal, gap = best.primal, best.gap
             loss = float("nan")
             if exact and gap <= stop.tol and train_loss is not None and best.w is not None:
@@ -235,12 +239,14 @@ def iterate(
             )
             record(progress)
             reason = stop.reason(progress) or end_of(solver, state)
+            if reason is None and exact and best.is_proven and is_hopeless(best, stop.tol):
+                reason = "rounding"
         except (KeyboardInterrupt, OutOfTime) as signal:
             reason, finished = name_of(signal), False
             break
         if reason is None:
             yield progress
-    given = best, state, mean, stop, reason, epoch, began, history, train_loss, finished
+    given = solver, best, state, mean, stop, reason, epoch, began, history, train_loss, finished
     yield conclude(oracle, *given)
 
 
@@ -295,20 +301,29 @@ def iterate_uncertified(solver, oracle, geometry, rng, stop, train_loss, start, 
     yield last
 
 
+def is_hopeless(best: Best, tol: float) -> bool:
+    """Whether rounding alone keeps the gap above `tol`."""
+    return best.gap > tol and best.rounding > tol * max(abs(best.primal), 1e-12 * best.scale)
+
+
 def name_of(signal: BaseException) -> str:
     """The reason of a stop in the middle of an epoch."""
     return "seconds" if isinstance(signal, OutOfTime) else "interrupt"
 
 
-def conclude(oracle, best, state, mean, stop, reason, epoch, began, history, train_loss, finished):
+def conclude(
+    oracle, solver, best, state, mean, stop, reason, epoch, began, history, train_loss, finished
+):
     """The last progress: weights, certificate, and the reason of the stop."""
     oracle.tally.deadline = np.inf
     preferred = stop.preferred()
     if preferred is not None:
         best.w, best.primal = None, np.inf
         best.measure(preferred)
-    elif best.w is None or (finished and best.gap > stop.tol):
+    elif best.w is None or (finished and not best.is_proven and best.gap > stop.tol):
         best.measure(state.w if mean is None else mean)
+    if not best.is_proven:
+        best.prove(solver, state)
     certificate = best.certificate()
     loss = history.last("train_loss") if len(history) else float("nan")
     if train_loss is not None and (preferred is not None or np.isnan(loss)):

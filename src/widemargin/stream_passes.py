@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .run import Certificate
+from .certificate import make_certificate
 from .solvers import OutOfCore
 from .stream_run import StreamRun
 
@@ -107,8 +107,7 @@ class Driver:
         run = self.run
         if run.passes == 0:
             self.read(position)
-            if run.learner is None:
-                raise ValueError("The stream has no examples.")
+            run.check_examples()
             run.n_rows, run.rows, run.passes = run.rows, 0, 1
             run.record(force=True)
         learner = run.learner
@@ -130,9 +129,11 @@ class Driver:
     def certify(self, is_proven: bool) -> None:
         """What the learner knows of all data."""
         run, learner = self.run, self.run.learner
-        primal, dual = learner.bounds.primal, learner.dual
-        gap = max(0.0, learner.bounds.gap(dual))
-        run.certificate = Certificate(primal, dual, gap, "data")
+        bounds = learner.bounds
+        if is_proven:
+            run.certificate = make_certificate(bounds.primal, bounds.lower, bounds.total_cost)
+        else:
+            run.certificate = run.diagnosis(bounds.primal, learner.dual)
         run.record("verify" if is_proven else "pass", force=True)
 
 

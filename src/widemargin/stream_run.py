@@ -18,17 +18,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .certificate import Certificate, make_certificate, relative_gap
 from .geometry import Geometry
 from .history import COLUMNS, History
 from .layouts import BoxRows, ClassRows
+from .rounding import Bounded
 from .rows import as_rows
-from .run import Certificate, relative_gap
 from .sequences import Sequences
 from .solvers.kernel_learner import Part
+from .solvers.learner import RenewsPoint
 from .solvers.protocol import Uncertified
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
@@ -135,7 +137,7 @@ class StreamRun:
         self.passes = 0  # whole passes
         self.n_rows: int | None = None  # examples in a pass, once known
         self.n_calls = 0  # visits of passes at fixed weights
-        self.total_cost = 0.0  # sum of C_i over a pass, where the learner asks for it
+        self.total_cost = 0.0  # sum of C_i over the first pass
         self.seconds = 0.0  # of earlier calls
         self.certificate: Certificate | None = None
         self.on_progress: Callable[[StreamProgress], Any] | None = None
@@ -174,17 +176,30 @@ class StreamRun:
         now = 0.0 if self._began is None else time.perf_counter() - self._began
         return self.seconds + now
 
-    @property
-    def scale(self) -> float:
-        return max(1.0, float(self.rows))
-
     def cache_certificate(self) -> Certificate | None:
         """Bounds of the problem of the kept examples, where there are any."""
         if self.uncertified is not None:
             return None
         self.learner.settle_primal()
         primal, dual = self.learner.cached_primal, self.learner.dual
-        return Certificate(primal, dual, max(0.0, relative_gap(primal, dual, 1.0)), "cache")
+        return self.diagnosis(primal, dual)
+
+    def kept_certificate(self) -> Certificate | None:
+        """The same with a dual point made anew: a lower bound for all data seen."""
+        found = self.cache_certificate()
+        if found is None or not isinstance(self.learner, RenewsPoint):
+            return found
+        return self.diagnosis(found.primal, self.proven_dual())
+
+    def diagnosis(self, primal: float, dual: float) -> Certificate:
+        """What is known of the kept examples."""
+        gap = max(0.0, relative_gap(primal, dual, self.total_cost))
+        return Certificate(primal, dual, gap, "cache")
+
+    def proven_dual(self) -> float:
+        """The dual objective of the learner's dual variables, made anew and rounded downwards."""
+        point = self.learner.dual_point()
+        return self.make_geometry(point.v.size).bounded_dual(point).lower
 
     def expect(self, n_rows: int) -> None:
         """So many examples make a pass."""
@@ -276,6 +291,7 @@ class StreamRun:
             self.begin(oracle)
         if self.passes == 0 or is_new:
             add_examples(self.fingerprint, oracle)
+            self.total_cost += oracle.total_cost
         self.certificate = self._found = None
         self.learn(oracle, chunk)
 
@@ -292,8 +308,7 @@ class StreamRun:
 
     def end_pass(self) -> None:
         """The stream is at its end."""
-        if self.learner is None:
-            raise ValueError("The stream has no examples.")
+        self.check_examples()
         self.finish_pass()
         self._found = None
         self.n_rows = self.rows
@@ -301,6 +316,15 @@ class StreamRun:
         self.rows = 0
         self.expect(self.n_rows)
         self.record(force=True)
+
+    def check_examples(self) -> None:
+        """At the end of a pass there must be an example that counts."""
+        if self.learner is None:
+            raise ValueError("The stream has no examples.")
+        if self.total_cost == 0.0:
+            raise ValueError(
+                "All examples of the stream have the weight zero: there is nothing to learn from."
+            )
 
     def finish_pass(self) -> None:
         """The learner makes the most of what it keeps."""
@@ -311,34 +335,30 @@ class StreamRun:
 
         `look_up` is called between chunks and may raise.
         """
-        hinges, found = hinges_of(stream, self.encode, self.learner.w, look_up)
+        measured, found = measure_stream(stream, self.encode, self.learner.w, look_up)
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
-        self.certificate = certified(
-            self.make_geometry(self.learner.w.size), self.learner.w, hinges, self.learner.dual
-        )
+        geometry = self.make_geometry(self.learner.w.size)
+        self.certificate = measured.certificate(geometry, self.learner.w, self.proven_dual())
         return self.certificate
 
 
-def certified(geometry: Geometry, w: np.ndarray, hinges: float, dual: float) -> Certificate:
-    """The certificate of weights with a known sum of hinges over all data."""
-    return certificate_of(geometry.value(w) + hinges, dual)
+class Measured(NamedTuple):
+    """What a pass at fixed weights found."""
+
+    hinges: Bounded  # sum of C_i hinge_i
+    total_cost: float  # sum of C_i
+    is_estimate: bool  # whether decode is approximate
+
+    def certificate(self, geometry: Geometry, w: np.ndarray, dual: float) -> Certificate:
+        """The certificate of the weights, given a lower bound."""
+        primal = geometry.bounded_value(w).plus(self.hinges).upper
+        return make_certificate(primal, dual, self.total_cost, is_estimate=self.is_estimate)
 
 
-def certificate_of(primal: float, dual: float) -> Certificate:
-    """Bounds over all data; crossed ones are an error."""
-    gap = relative_gap(primal, dual, 1.0)
-    if gap < -1e-6:
-        raise ArithmeticError(
-            f"The lower bound {dual} exceeds the objective {primal}: this is not the data that the "
-            "model was trained on, or the solver is wrong."
-        )
-    return Certificate(primal, dual, max(0.0, gap), "data")
-
-
-def hinges_of(stream: Stream, encode, w: np.ndarray, look_up=lambda: None):
-    """(sum of C_i hinge_i at w, fingerprint) of all examples of a stream."""
-    total, found = 0.0, Fingerprint()
+def measure_stream(stream: Stream, encode, w: np.ndarray, look_up=lambda: None):
+    """(Measured at w, fingerprint) of all examples of a stream."""
+    total, cost, is_estimate, found = Bounded(0.0, 0.0), 0.0, False, Fingerprint()
     for chunk in stream.chunks():
         look_up()
         oracle = encode(chunk)
@@ -348,8 +368,10 @@ def hinges_of(stream: Stream, encode, w: np.ndarray, look_up=lambda: None):
                 f"{chunk.source}: it has {oracle.n_features} weights' worth of features, the model "
                 f"{w.size}: this is not the data that the model was trained on."
             )
-        total += oracle.measure(w)
-    return total, found
+        total = total.plus(oracle.bounded(w))
+        cost += float(oracle.total_cost)
+        is_estimate |= oracle.is_estimate
+    return Measured(total, cost, is_estimate), found
 
 
 def add_examples(fingerprint: Fingerprint, oracle) -> None:

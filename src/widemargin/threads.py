@@ -27,6 +27,7 @@ from numba import typeof, types
 from .compile import INDEX, VECTOR, pointer
 from .oracle import CompiledOracle, PythonOracle, oracle_signature, update_signature
 from .problem import ProblemError
+from .rounding import MARGIN, Bounded, U, bounded_sum, gamma
 
 #: Examples per part of a measurement.
 PART = 4_096
@@ -46,6 +47,12 @@ class Found(NamedTuple):
         """Plane t as (loss, index, value)."""
         entries = slice(self.start[t], self.start[t + 1])
         return float(self.loss[t]), self.index[entries], self.value[entries]
+
+    def sizes(self, w: np.ndarray) -> np.ndarray:
+        """sum |w_j| |delta_j| of each plane, (m,)."""
+        used = int(self.start[-1])
+        terms = np.append(np.abs(w[self.index[:used]] * self.value[:used]), 0.0)
+        return np.add.reduceat(terms, self.start[:-1]) * (np.diff(self.start) > 0)
 
 
 class Parallel:
@@ -112,10 +119,21 @@ class Parallel:
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w), added up in the order of the examples."""
-        hinges = np.empty(self.oracle.n_examples)
-        for examples, found in self.batches(np.arange(hinges.size), w, PART):
+        return self.bounded(w).value
+
+    def bounded(self, w: np.ndarray) -> Bounded:
+        """`measure` with a bound on its error."""
+        if isinstance(self.oracle, CompiledOracle) and self.oracle.is_layout:
+            return self.oracle.bounded(w)  # quicker than finding planes
+        own, n = self.oracle.rounding(w), self.oracle.n_examples
+        hinges, errors = np.empty(n), np.empty(n)
+        for examples, found in self.batches(np.arange(n), w, PART):
             hinges[examples] = found.upper
-        return float(np.sum(self.oracle.cost * hinges))
+            sizes = np.abs(found.loss) + found.sizes(w)
+            errors[examples] = gamma(np.diff(found.start) + 4.0) * sizes
+        total = bounded_sum(self.oracle.cost * hinges)
+        off = float(self.oracle.cost @ (errors + own + 2 * U * np.abs(hinges)))
+        return Bounded(total.value, (total.error + off) * MARGIN)
 
 
 def find_python(oracle: PythonOracle, examples: np.ndarray, w: np.ndarray) -> tuple[Found, int]:

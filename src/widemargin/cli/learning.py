@@ -17,7 +17,7 @@ from ..estimators.chunks import shown
 from ..estimators.kernel import Shuffled
 from ..solvers import LaRank, LaSVM
 from ..stopping import Callback
-from ..stream_run import hinges_of
+from ..stream_run import measure_stream
 from ..streams import ArrayStream, StreamError
 from ..streams.disk_file import DiskFull
 from ..streams.fingerprint import Fingerprint
@@ -219,7 +219,7 @@ def fingerprint(model: Any, loaded: Loaded) -> Fingerprint | None:
     model._columns, model._is_fixed = int(model.n_features_in_), True
     try:
         rows = model._by_query(rows) if isinstance(model, Ranker) else rows
-        return hinges_of(rows, model._oracle_of, model._flat_weights())[1]
+        return measure_stream(rows, model._oracle_of, model._flat_weights())[1]
     except StreamError:  # a stream of queries asks for more than `fit`: they stand together
         return None
 

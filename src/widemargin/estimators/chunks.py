@@ -1,4 +1,4 @@
-"""What the examples of a stream must be: rows, weights and labels; errors name the row."""
+"""What the examples of a stream must be: rows and labels; errors name the row."""
 
 from __future__ import annotations
 
@@ -30,26 +30,6 @@ def checked_rows(chunk: Chunk) -> Any:
             row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
         raise StreamError(f"{chunk.where(row)}: NaN or infinity among the features.")
     return X
-
-
-def example_weights(chunk: Chunk) -> np.ndarray | None:
-    """Factors of C of a chunk, or None."""
-    return None if chunk.weight is None else np.asarray(chunk.weight, float)
-
-
-def check_weights(chunk: Chunk) -> None:
-    """Weights of examples are finite and not negative."""
-    weights = example_weights(chunk)
-    if weights is None:
-        return
-    if weights.shape != (chunk.size,):
-        raise StreamError(
-            f"{chunk.where(0)}: {chunk.size} examples, but weights of shape {weights.shape}."
-        )
-    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if wrong.size:
-        row = int(wrong[0])
-        raise StreamError(f"{chunk.where(row)}: its weight is {weights[row]}; >= 0 is needed.")
 
 
 def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:

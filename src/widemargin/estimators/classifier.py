@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -20,19 +18,18 @@ from ..problems import Binary, Multiclass
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream, Chunk
-from .chunks import check_nodes, class_numbers, example_weights, labels_of, shown
+from .chunks import check_nodes, class_numbers, labels_of, shown
 from .fitting import (
     SolverParameters,
     checked_data,
     checked_inputs,
-    checked_weights,
     fit_linear,
-    refuse_all_zero,
     row_blocks,
 )
 from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
+from .weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
 
 
 class SVMClassifier(
@@ -184,9 +181,9 @@ class SVMClassifier(
             )
         self.loss_matrix_ = self._costs()
         if self.is_kernel_machine:
-            return self._fit_kernel(X, y, checked_weights(sample_weight, X))
+            return self._fit_kernel(X, y, checked_weights(sample_weight, X.shape[0]))
         if is_streaming(self.solver):
-            return self._fit_rows(X, y, checked_weights(sample_weight, X))
+            return self._fit_rows(X, y, checked_weights(sample_weight, X.shape[0]))
         weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
         return fit_linear(self, problem, X, y, target, weights, self.rescaling)
@@ -370,10 +367,8 @@ class SVMClassifier(
         self.loss_matrix_ = self._costs()
         self.class_weights_ = None
         if self.class_weight is not None:
-            seen = stream.y if counted else self.classes_
-            self.class_weights_ = weights_of_classes(
-                self.class_weight, classes=self.classes_, y=np.asarray(seen)
-            )
+            seen = (stream.y, stream.weight) if counted else (self.classes_, None)
+            self.class_weights_ = weights_of_classes(self.class_weight, self.classes_, *seen)
 
     def _encode(self, chunk, X):
         """The problem, targets and weights of a chunk."""
@@ -385,9 +380,7 @@ class SVMClassifier(
         """Weights of the examples of a chunk times those of their classes, or None."""
         weights, per_class = example_weights(chunk), getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
-            per_class = weights_of_classes(
-                self.class_weight, classes=self.classes_, y=self.classes_
-            )
+            per_class = weights_of_classes(self.class_weight, self.classes_, self.classes_)
         if per_class is None:
             return weights
         return per_class[label] if weights is None else weights * per_class[label]
@@ -398,16 +391,10 @@ class SVMClassifier(
 
     def _example_weights(self, sample_weight, X, y):
         """sample_weight times class_weight, or None when both are absent."""
-        weights = checked_weights(sample_weight, X)
+        weights = checked_weights(sample_weight, X.shape[0])
         if self.class_weight is None:
             return weights
-        per_class = weights_of_classes(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
-        )
-        wrong = np.flatnonzero(~np.isfinite(per_class) | (per_class < 0))
-        if wrong.size:
-            label, weight = self.classes_[wrong[0]], per_class[wrong[0]]
-            raise ValueError(f"class_weight of class {shown(label)} is {weight}; >= 0 is needed.")
+        per_class = weights_of_classes(self.class_weight, self.classes_, y, weights)
         per_example = per_class[np.searchsorted(self.classes_, y)]
         weights = per_example if weights is None else weights * per_example
         refuse_all_zero(weights)
@@ -466,20 +453,3 @@ def check_labels(classes: np.ndarray) -> None:
     Each is shown twice: scikit-learn warns where it sees as many classes as examples.
     """
     check_classification_targets(np.tile(classes, 2))
-
-
-def weights_of_classes(class_weight, classes: np.ndarray, y, sample_weight=None) -> np.ndarray:
-    """Factors of C by class; where classes are left out, a name that is no class is refused.
-
-    With a weight for every class further names do no harm: a fold may lack a class.
-    """
-    if isinstance(class_weight, Mapping):
-        known = set(classes.tolist())
-        strange = [label for label in class_weight if label not in known]
-        if strange and not all(label in class_weight for label in known):
-            some = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
-            name = shown(strange[0])
-            raise ValueError(
-                f"class_weight names {name}, which is no class; the classes are {some}."
-            )
-    return compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)

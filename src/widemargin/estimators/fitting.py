@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
@@ -170,23 +170,6 @@ def check_parameters(estimator) -> None:
         raise TypeError(f"stop must be a rule of widemargin.stopping, got {estimator.stop!r}.")
     if estimator.solver != "auto":
         named_solver(estimator.solver)
-
-
-def checked_weights(sample_weight, X) -> np.ndarray | None:
-    """Weights that are finite and not negative, or None."""
-    if sample_weight is None:
-        return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if np.any(weights < 0):
-        row = int(np.flatnonzero(weights < 0)[0])
-        raise ValueError(f"sample_weight[{row}] is negative: {weights[row]}.")
-    return weights
-
-
-def refuse_all_zero(weights: np.ndarray) -> None:
-    """There must be an example that counts."""
-    if not np.any(weights > 0):
-        raise ValueError("All sample weights are zero: there is nothing to learn from.")
 
 
 def checked_data(estimator, X, y, **checks):

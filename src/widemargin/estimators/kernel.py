@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, gen_batches
 
+from ..certificate import make_certificate
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, kernel_hinges
 from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
@@ -23,14 +24,14 @@ from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
 from ..stopping import HeldOut, TrainingHinge
-from ..stream_run import certificate_of, check_same
+from ..stream_run import check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
 from ..tensorfile import named, under
-from .chunks import check_weights
 from .fitting import named_solver
 from .lasting import Lasting, put_down, take_up
 from .streaming import Streaming
+from .weights import check_weights
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
@@ -381,7 +382,7 @@ class KernelModel(Streaming):
         check_same(fingerprint, found, stream.name)
         assert self.square_norm_ is not None and self.dual_objective_ is not None
         self.uncertified_ = None
-        return certificate_of(0.5 * self.square_norm_ + total, self.dual_objective_)
+        return make_certificate(0.5 * self.square_norm_ + total, self.dual_objective_, 1.0)
 
     # ------------------------------------------------------------ saving
 

@@ -26,12 +26,8 @@ from .fitting import (
     stop_rule,
 )
 from .streaming import is_streaming
-from .structured import (
-    ProblemEstimator,
-    check_functions,
-    check_packed,
-    checked_sequence_weights,
-)
+from .structured import ProblemEstimator, check_functions, check_packed
+from .weights import checked_weights
 
 
 class LatentEstimator(ProblemEstimator):
@@ -253,7 +249,7 @@ class LatentStructuredSVM(LatentEstimator):
             raise ValueError("There are no examples: X and y are empty.")
         if hidden is not None and len(hidden) != len(y):
             raise ValueError(f"hidden has {len(hidden)} entries and y has {len(y)}.")
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         w = None
         if self.warm_start and hidden is None and hasattr(self, "coef_"):
             w = self.coef_ if self.coef_.size == self.problem.n_features else None
@@ -282,5 +278,5 @@ class LatentStructuredSVM(LatentEstimator):
             Weights of the mean.
         """
         check_is_fitted(self)
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         return -self._mean_loss(X, y, self.coef_, weights)

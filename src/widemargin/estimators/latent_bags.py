@@ -14,7 +14,7 @@ from ..geometry import Geometry
 from ..problems.bags import Bags, BagStack
 from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened
 from .latent import LatentEstimator
-from .structured import checked_sequence_weights
+from .weights import checked_weights
 
 
 class LatentSVM(ClassifierMixin, LatentEstimator):
@@ -126,7 +126,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         classes, code = np.unique(y, return_inverse=True)
         if len(classes) != 2:
             raise ValueError(f"y has {len(classes)} class; LatentSVM separates two.")
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         old = self._flat_weights() if self.warm_start and hasattr(self, "coef_") else None
         self.classes_, self.n_features_in_ = classes, stack.matrix.shape[1]
         problem, sign = self._problem, 2 * code - 1

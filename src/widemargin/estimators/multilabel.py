@@ -24,10 +24,8 @@ from .fitting import (
     SolverParameters,
     check_parameters,
     checked_inputs,
-    checked_weights,
     finish_fit,
     named_solver,
-    refuse_all_zero,
     row_blocks,
 )
 from .flat_weights import flat_mask, flat_prior, flattened, intercept_size, unflattened
@@ -42,6 +40,7 @@ from .indicators import (
     sets_to_indicator,
 )
 from .streaming import Streaming, is_streaming
+from .weights import checked_weights
 
 PAIRS = ("none", "tree", "all")
 
@@ -160,9 +159,7 @@ max_seconds, stop, warm_start, random_state
         self._learn_labels(y)
         Y = self._indicator(y)
         check_length(X, Y)
-        weights = checked_weights(sample_weight, X)
-        if weights is not None:
-            refuse_all_zero(weights)
+        weights = checked_weights(sample_weight, X.shape[0])
         self._learn_structure(Y)
         Y = self._indicator(y)  # again: legal in the hierarchy
         if is_streaming(self.solver):
@@ -420,7 +417,8 @@ max_seconds, stop, warm_start, random_state
         check_is_fitted(self)
         found, Y = self._predicted(X), self._indicator(y)
         check_length(found, Y)
-        return float(np.average(np.all(found == Y, axis=1), weights=sample_weight))
+        weights = checked_weights(sample_weight, len(Y))
+        return float(np.average(np.all(found == Y, axis=1), weights=weights))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -14,9 +14,9 @@ from ..expansion import scores
 from ..persistence import Saving
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
-from .chunks import example_weights
-from .fitting import SolverParameters, checked_inputs, checked_weights, is_number
+from .fitting import SolverParameters, checked_inputs, is_number
 from .kernel import KernelModel
+from .weights import checked_weights, example_weights
 
 #: Training examples that decide where the margin is.
 SAMPLE = 10_000
@@ -101,7 +101,7 @@ class NoveltyDetector(
         """
         self._check_parameters()
         X = self._checked(X, reset=True)
-        self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X))
+        self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X.shape[0]))
         self._set_margin(X)
         return self
 

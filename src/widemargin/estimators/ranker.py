@@ -14,9 +14,10 @@ from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from ..streams import ArrayStream, Chunk
 from ..streams.opening import as_stream
 from ..streams.queries import Queries, QueryStream, group_rows, query_weights
-from .fitting import check_parameters, checked_data, checked_inputs, checked_weights
+from .fitting import check_parameters, checked_data, checked_inputs
 from .streaming import Streaming, is_streaming
 from .structured import ProblemEstimator
+from .weights import checked_weights, refuse_all_zero
 
 LOSSES = "'roc_area', 'average_precision', 'precision@k', 'ndcg' and 'ndcg@k' (k an integer >= 1)"
 
@@ -138,8 +139,8 @@ random_state
                 f"All {self.n_skipped_queries_} queries have documents of one relevance only "
                 f"(for loss={self.loss!r}); there is nothing to learn."
             )
-        if weights is not None and not weights.any():
-            raise ValueError("All sample weights are zero: there is nothing to learn from.")
+        if weights is not None:
+            refuse_all_zero(weights)
         if is_streaming(self.solver):
             return self._fit_rows(queries, queries.truths, weights)
         return self._fit_problem(queries, queries.truths, weights)
@@ -222,13 +223,14 @@ random_state
         """
         check_is_fitted(self)
         X, y = checked_data(self, X, y, y_numeric=True, reset=False)
-        return 1.0 - self._mean_loss((X, qid), y, self.coef_, checked_weights(sample_weight, X))
+        weights = checked_weights(sample_weight, X.shape[0])
+        return 1.0 - self._mean_loss((X, qid), y, self.coef_, weights)
 
     # ------------------------------------------------------------ for the base class
 
     def _informative(self, X, y, qid, sample_weight) -> tuple[Queries, np.ndarray | None]:
         """Queries with pairs, and their weights; the others are counted."""
-        weights = checked_weights(sample_weight, X)
+        weights = checked_weights(sample_weight, X.shape[0])
         self._columns = X.shape[1]
         queries, order = group_rows(X, np.asarray(y, float), qid)
         per_query = weights_by_query(weights, queries, order)

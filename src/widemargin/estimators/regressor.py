@@ -14,18 +14,17 @@ from ..persistence import Saving
 from ..problems import Regression
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
-from .chunks import example_weights
 from .fitting import (
     SolverParameters,
     checked_data,
     checked_inputs,
-    checked_weights,
     fit_linear,
     is_number,
 )
 from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
+from .weights import checked_weights, example_weights
 
 
 class SVMRegressor(
@@ -121,7 +120,7 @@ stop, warm_start, random_state
         self._check_parameters()
         self._check_epsilon()
         X, y = checked_data(self, X, y, y_numeric=True)
-        weights = checked_weights(sample_weight, X)
+        weights = checked_weights(sample_weight, X.shape[0])
         if self.is_kernel_machine:
             return self._fit_kernel(X, y, weights)
         if is_streaming(self.solver):

@@ -23,11 +23,11 @@ from ..run import Certificate
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
 from ..stopping import HeldOut, each_rule
 from ..stream_passes import UNFINISHED, Driver, is_final
-from ..stream_run import StreamRun, certified, check_same, hinges_of, soft_interrupt
+from ..stream_run import StreamRun, check_same, measure_stream, soft_interrupt
 from ..streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ..streams.fingerprint import Fingerprint
 from ..streams.opening import as_stream
-from .chunks import check_weights, checked_rows
+from .chunks import checked_rows
 from .fitting import (
     check_parameters,
     checked_data,
@@ -35,6 +35,7 @@ from .fitting import (
     with_columns,
 )
 from .flat_weights import shaped_geometry
+from .weights import check_weights, checked_weights
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
@@ -83,7 +84,7 @@ class Streaming:
         """How far the model is from the optimum; its scope says over which examples."""
         run = getattr(self, "_run", None)
         if self._certificate is None and run is not None:
-            self._certificate = run.cache_certificate()
+            self._certificate = run.kept_certificate()
         return self._certificate
 
     @certificate_.setter
@@ -179,7 +180,7 @@ class Streaming:
             if isinstance(run.solver, OutOfCore):
                 run.learner.close()
         if isinstance(run.solver, OutOfCore):  # open files are no part of a model
-            self._certificate = run.certificate or run.cache_certificate()
+            self._certificate = run.certificate or run.kept_certificate()
             self._run = None
 
     def verify(self, stream) -> Certificate:
@@ -213,10 +214,10 @@ class Streaming:
             name = type(self.solver_).__name__
             raise ValueError(f"{name} has no certificate: {self.uncertified_}.")
         weights = self._flat_weights()
-        hinges, found = hinges_of(stream, self._oracle_of, weights)
+        measured, found = measure_stream(stream, self._oracle_of, weights)
         check_same(fingerprint, found, stream.name)
         geometry = self._geometry(weights.size)
-        return certified(geometry, weights, hinges, self.certificate_.dual)
+        return measured.certificate(geometry, weights, self.certificate_.dual)
 
     def _fit_rows(self, X, y, weights):
         """`fit` by a streaming solver: passes over the rows until `tol` is proven."""
@@ -233,6 +234,7 @@ class Streaming:
         self._check_parameters()
         run = self._run_so_far()
         X, y = self._checked_part(X, y, run is None)
+        weights = checked_weights(sample_weight, Chunk(X).size)
         if run is None:
             self._check_fresh()
             self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
@@ -245,7 +247,8 @@ class Streaming:
             self._watch(run, None)
         else:
             self._check_unchanged()
-        chunk = Chunk(X, y, row=max(run.rows, run.n_rows or 0), weight=sample_weight)
+        before = max(run.rows, run.n_rows or 0)
+        chunk = Chunk(X, y, row=before, weight=weights, n_before=before)
         with run.running():
             run.absorb(chunk, is_new=True)
             run.tidy(chunk.size)

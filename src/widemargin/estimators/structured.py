@@ -16,6 +16,7 @@ from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
 from .fitting import SolverParameters, check_parameters, finish_fit
 from .streaming import Streaming, is_streaming
+from .weights import checked_weights
 
 
 class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters, BaseEstimator):
@@ -158,7 +159,7 @@ random_state
             raise ValueError(f"X has {n} examples and y has {len(y)}.")
         if len(y) == 0:
             raise ValueError("There are no examples: X and y are empty.")
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
         return self._fit_problem(X, y, weights)
@@ -194,7 +195,7 @@ random_state
             Weights of the mean.
         """
         check_is_fitted(self)
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         return -self._mean_loss(X, y, self.coef_, weights)
 
     def decision_function(self, X) -> np.ndarray:
@@ -234,15 +235,3 @@ def check_packed(data: Any) -> None:
             check_packed(part)
         elif np.asarray(part).dtype.kind == "f" and not np.isfinite(part).all():
             raise ValueError(f"X or y contains NaN or infinity (in `{name}` of the packed data).")
-
-
-def checked_sequence_weights(sample_weight, n: int) -> np.ndarray | None:
-    """Weights of examples that need not be arrays."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, float)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weights.shape}; ({n},) is needed.")
-    if not np.isfinite(weights).all() or np.any(weights < 0) or not np.any(weights > 0):
-        raise ValueError("sample_weight must be finite and >= 0, and not all zero.")
-    return weights

@@ -18,7 +18,7 @@ from .explaining import Explanation, explanations
 from .fitting import check_parameters
 from .flat_weights import intercept_size
 from .streaming import is_streaming
-from .structured import ProblemEstimator, checked_sequence_weights
+from .structured import ProblemEstimator
 from .tag_inputs import (
     TagFeatures,
     Truths,
@@ -28,6 +28,7 @@ from .tag_inputs import (
     short_list,
     weighted_truths,
 )
+from .weights import checked_weights
 
 
 class SequenceTagger(ProblemEstimator):
@@ -135,7 +136,7 @@ max_seconds, stop, warm_start, random_state
             raise ValueError(f"X has {len(X)} sequences and y has {len(y)}.")
         if not len(y):
             raise ValueError("There are no sequences: X and y are empty.")
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         check_label_lists(y)
         self._set_classes(chain.from_iterable(y))
         self._features = TagFeatures(self.transition_features)
@@ -354,7 +355,7 @@ max_seconds, stop, warm_start, random_state
         predicted = self.predict(X)
         if len(predicted) != len(y):
             raise ValueError(f"X has {len(predicted)} sequences and y has {len(y)}.")
-        weights = checked_sequence_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         right = total = 0.0
         for i, (labels, truth) in enumerate(zip(predicted, y, strict=True)):
             if len(labels) != len(truth):

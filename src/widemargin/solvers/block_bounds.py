@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..certificate import relative_gap
+from ..geometry import Geometry
+from ..rounding import Bounded
+
 #: What is saved besides the weights.
 NUMBERS = ("primal", "lower", "total_cost", "last_gap", "optimism")
 
@@ -20,6 +24,9 @@ class Bounds:
     ----------
     best_w : array or None
         The weights of the smallest known objective, `primal`.
+    error : float or None
+        What their sum of hinges may be too small by, and `primal` includes; None before it is
+        known.
     lower : float
         The largest proven dual value.
     total_cost : float
@@ -33,18 +40,26 @@ class Bounds:
     def __init__(self):
         self.best_w: np.ndarray | None = None
         self.primal, self.lower, self.total_cost = np.inf, 0.0, 0.0
+        self.error: float | None = None
         self.last_gap, self.optimism, self.expected = np.inf, 1.0, np.inf
 
-    def offer(self, w: np.ndarray, hinge: float) -> None:
+    def offer(self, w: np.ndarray, hinge: float, error: float | None = None) -> None:
         """Keep `w`, with this sum of C_i hinge_i, when its objective is the smallest so far."""
         primal = 0.5 * float(w @ w) + hinge
         if primal < self.primal or self.best_w is None:
-            self.primal, self.best_w = primal, w.copy()
+            self.primal, self.best_w, self.error = primal, w.copy(), None
+            if error is not None:
+                self.settle(hinge, error)
+
+    def settle(self, hinge: float, error: float) -> None:
+        """The objective of `best_w` was measured: rounded upwards from now on."""
+        assert self.best_w is not None
+        value = Geometry(self.best_w.size).bounded_value(self.best_w)
+        self.primal, self.error = value.plus(Bounded(hinge, error)).upper, error
 
     def gap(self, dual: float) -> float:
         """Relative gap between the best objective and a lower bound."""
-        scale = max(abs(self.primal), 1e-12 * self.total_cost) or 1.0
-        return (self.primal - dual) / scale
+        return relative_gap(self.primal, dual, self.total_cost)
 
     def claims(self, dual: float, tol: float) -> bool:
         """Whether the newest weights, not measured yet, may have a gap of at most `tol`."""
@@ -70,3 +85,4 @@ class Bounds:
         for name, number in zip(NUMBERS, saved["numbers"].tolist(), strict=True):
             setattr(self, name, number)
         self.best_w = saved["best_w"].copy() if "best_w" in saved else None
+        self.error = None

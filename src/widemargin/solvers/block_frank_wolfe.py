@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bounds import DualPoint
 from ..compile import kernel
 from ..geometry import curvature, move
 from ..parameters import check_numbers, whole
-from ..planes import FULL, DualState, compact, grow_state, seeded_state, settle, take_in
+from ..planes import FULL, DualState, compact, grow_state, renewed, seeded_state, settle, take_in
 from .protocol import Bound
 
 
@@ -90,6 +91,10 @@ class BlockFrankWolfe:
     def linear(self, state: BlockState) -> float:
         """l(alpha)."""
         return float(state.dual.linear[0])
+
+    def dual_point(self, oracle, geometry, state) -> DualPoint:
+        """v and l(alpha) made anew."""
+        return renewed(geometry, state.dual)
 
 
 def grow_block(state: BlockState) -> BlockState:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..bounds import NO_NODES, DualSums, add_box, add_classes, box_upper, class_upper
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows, box_of
-from ..rows import Rows, axpy, compressed, dot
+from ..rows import Rows, compressed, dot
 from ..simd import padded
 from ..streams.blocks import Slot
 from . import classes
@@ -19,7 +20,7 @@ from .box import BoxState, box_pass, shuffle
 from .class_steps import block_pass, scores_of
 from .classes import ClassData, unpadded
 
-ONE, ALL = np.uint64(1), np.empty(0, np.int64)
+ONE = np.uint64(1)
 
 
 # ---------------------------------------------------------------------- one dual variable per row
@@ -61,6 +62,9 @@ class BoxLoop:
     def flat(self, w: np.ndarray) -> np.ndarray:
         return w.copy()
 
+    def in_layout(self, w: np.ndarray) -> np.ndarray:
+        return w
+
     def prepared(self, data: BoxRows) -> BoxRows:
         return data
 
@@ -92,9 +96,13 @@ class BoxLoop:
             shuffle(active, learner.word)
             box_pass(work.data, work.cost, state, active, np.inf)
 
-    def add_up(self, work: BoxWork, fresh: np.ndarray) -> float:
-        """fresh += v of the rows; their l(alpha)."""
-        return box_sum(work.data, work.alpha, fresh)
+    def upper(self, work: BoxWork, w: np.ndarray) -> tuple[float, float]:
+        """sum_i C_i hinge_i(w) of flat weights, and what it may be too small by."""
+        return box_upper(work.data, work.cost, w)
+
+    def add_up(self, work: BoxWork, found: DualSums) -> None:
+        """Add v and l(alpha) of the rows."""
+        add_box(work.data, work.cost, work.alpha, found)
 
 
 @kernel
@@ -133,20 +141,6 @@ def box_rest(data, cost, beta, w, awake):
             awake[m] = i
             m += ONE
     return hinge, m
-
-
-@kernel
-def box_sum(data, beta, weights):
-    """weights += sum_i beta_i x_i; l(beta)."""
-    values, indices, indptr, _, bias = data.rows
-    linear = 0.0
-    for i in range(np.uint64(beta.size)):
-        b = beta[i]
-        if b != 0.0:
-            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-            linear += data.target[i] * b - data.epsilon * abs(b)
-            axpy(values, indices, start, end, bias, b, weights)
-    return linear
 
 
 # ---------------------------------------------------------------------- one class out of K
@@ -188,6 +182,11 @@ class ClassLoop:
     def flat(self, w: np.ndarray) -> np.ndarray:
         return unpadded(w, self.width)
 
+    def in_layout(self, w: np.ndarray) -> np.ndarray:
+        table = np.zeros((w.size // self.width, self.stride))
+        table[:, : self.width] = w.reshape(-1, self.width)
+        return table.ravel()
+
     def prepared(self, data: ClassRows) -> ClassRows:
         return data._replace(rows=compressed(data.rows))
 
@@ -224,9 +223,17 @@ class ClassLoop:
             block_pass(work.data, work.a, learner.v, work.norm, active)
         learner.linear[0] += class_linear(work.data, work.a, active)
 
-    def add_up(self, work: ClassWork, fresh: np.ndarray) -> float:
-        """fresh += v of the rows; their l(alpha)."""
-        return classes.add_examples(work.data, work.a, ALL, fresh)
+    def upper(self, work: ClassWork, w: np.ndarray) -> tuple[float, float]:
+        """As that of `BoxLoop`."""
+        data = work.data
+        given = work.rows, data.label, data.loss, data.cost
+        return class_upper(*given, w, *NO_NODES, False)
+
+    def add_up(self, work: ClassWork, found: DualSums) -> None:
+        """As that of `BoxLoop`."""
+        data = work.data
+        given = work.rows, data.label, data.loss, data.cost
+        add_classes(*given, work.a, *NO_NODES, found)
 
 
 LOOPS: dict[type, Any] = {BoxRows: BoxLoop, ClassRows: ClassLoop}

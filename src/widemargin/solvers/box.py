@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bounds import DualPoint, box_point
 from ..compile import inlined, kernel
 from ..layouts import box_of
 from ..oracle import Restricted
@@ -53,13 +54,15 @@ def init(oracle, start: Start | None = None) -> BoxState:
     )
     if start is not None and start.beta is not None and start.beta.shape == (n,):
         state.beta[:] = start.beta
-        restart(oracle.data, compact_cost(oracle), state)
+        restart(oracle.data, oracle.compact_cost, state)
     return state
 
 
-def compact_cost(oracle) -> np.ndarray:
-    """C_i, or one number for all: 8 bytes per example saved."""
-    return np.array([float(oracle.C)]) if oracle.weights is None else oracle.cost
+def renewed(oracle, state: BoxState) -> DualPoint:
+    """v and l(beta) made anew from beta."""
+    point = box_point(oracle.data, oracle.compact_cost, state.beta)
+    state.v[:], state.linear[0] = point.v, point.linear.value
+    return point
 
 
 def epoch(solver, oracle, state: BoxState, rng):
@@ -72,7 +75,7 @@ def epoch(solver, oracle, state: BoxState, rng):
         shuffle(active, word)
     whole = not subset and size == n
     bound = state.bound[0] if solver.shrink and not subset else np.inf
-    left, hinge, top = box_pass(oracle.data, compact_cost(oracle), state, active, bound)
+    left, hinge, top = box_pass(oracle.data, oracle.compact_cost, state, active, bound)
     oracle.tally.calls += len(active)
     if subset:
         return state, Bound(np.inf)

@@ -27,8 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bounds import DualPoint, class_point
 from ..compile import kernel
-from ..rows import compressed
+from ..rows import Rows, compressed
 from ..simd import aligned, padded
 from .box import shuffle
 from .class_steps import add_share, block_pass, class_scores, face_pass, nodes_of
@@ -162,6 +163,14 @@ def epoch_of(full_pass: Callable, held_pass: Callable, solver, oracle, state: Cl
     everyone = m == 0 or not solver.shrink
     active = np.arange(n, dtype=np.uint32) if everyone else awake[:m].copy()
     return state._replace(active=active), Bound(hinge, state.w)
+
+
+def renewed(oracle, state: ClassState) -> DualPoint:
+    """v and l(a) made anew from a; the weights of the state are, at the end of every epoch."""
+    data = state.data
+    rows = Rows(*data[:5])
+    nodes = data.size, data.start, data.path
+    return class_point(rows, data.label, data.loss, data.cost, state.a, nodes)
 
 
 def extrapolates(state: ClassState, active: np.ndarray) -> bool:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..bounds import DualPoint
 from ..compile import kernel
 from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ..oracle import CompiledOracle
@@ -37,6 +38,7 @@ from ..planes import (
     DualState,
     compact,
     grow_state,
+    renewed,
     seeded_state,
     settle_all,
     settle_from,
@@ -149,6 +151,12 @@ class DualCoordinate:
     def linear(self, state) -> float:
         """l(alpha)."""
         return float(state.linear[0])
+
+    def dual_point(self, oracle, geometry, state) -> DualPoint:
+        """v and l(alpha) made anew."""
+        if isinstance(state, DualState):
+            return renewed(geometry, state)
+        return BATCH[type(oracle.data)].renewed(oracle, state)
 
 
 def fused_loop(oracle, geometry):

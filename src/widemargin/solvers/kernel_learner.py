@@ -47,6 +47,11 @@ class Part(NamedTuple):
     def n_features(self) -> int:
         return self.X.shape[1]
 
+    @property
+    def total_cost(self) -> float:
+        """sum_i C_i."""
+        return float(self.weights.sum())
+
     def rows(self, begin: int, end: int) -> Part:
         """Some of the examples."""
         if begin == 0 and end == self.n_examples:

@@ -16,6 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..bounds import DualPoint
+
 
 class Progressive:
     """Loss of predictions made before their example was learnt from (test, then train).
@@ -101,6 +103,13 @@ class Learner(Protocol):
     def arrays(self) -> dict[str, np.ndarray]: ...
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
+
+
+@runtime_checkable
+class RenewsPoint(Protocol):
+    """A learner that makes its dual point anew from what it keeps."""
+
+    def dual_point(self) -> DualPoint: ...
 
 
 class WithoutObjective:

@@ -12,9 +12,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..bounds import DualPoint
 from ..compile import kernel
 from ..parameters import NOT_NEGATIVE, check_numbers, whole
-from ..planes import DualState, collect, compact, evaluate, grow_state, seeded_state, settle
+from ..planes import (
+    DualState,
+    collect,
+    compact,
+    evaluate,
+    grow_state,
+    renewed,
+    seeded_state,
+    settle,
+)
 from .protocol import Bound
 
 
@@ -61,6 +71,10 @@ class NSlack:
     def linear(self, state: DualState) -> float:
         """l(alpha)."""
         return float(state.linear[0])
+
+    def dual_point(self, oracle, geometry, state) -> DualPoint:
+        """v and l(alpha) made anew."""
+        return renewed(geometry, state)
 
 
 @kernel

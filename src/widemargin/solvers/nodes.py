@@ -24,10 +24,12 @@ import numpy as np
 from ..compile import kernel
 from ..rows import compressed
 from .class_steps import add_share, class_scores, nodes_of
-from .classes import ClassData, ClassState, epoch_of, first_state
+from .classes import ClassData, ClassState, epoch_of, first_state, renewed
 from .protocol import Start
 
 ROUNDS = 20
+
+__all__ = ["epoch", "init", "renewed"]  # what `dual_coordinate.py` asks a loop for
 
 
 def init(oracle, start: Start | None = None) -> ClassState:

@@ -17,9 +17,23 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..compile import kernel
+from ..bounds import (
+    DualPoint,
+    DualSums,
+    HingeSum,
+    add_cut,
+    add_entry,
+    add_hinge,
+    add_term,
+    dual_point,
+    dual_sums,
+    no_hinges,
+    summed,
+)
+from ..compile import strict
 from ..expansion import Support
 from ..parameters import NOT_NEGATIVE, check_numbers, whole
+from ..rounding import MARGIN, U
 from .kernel_cuts import KernelCuts
 from .kernel_learner import KernelTask, check_task
 from .protocol import Bound
@@ -34,15 +48,16 @@ class Cuts(NamedTuple):
     G: np.ndarray  # (m, m)
     a: np.ndarray  # (m,)
     idle: np.ndarray  # (m,) epochs without weight; a large number marks a free slot
+    off: np.ndarray  # (m,) what entries of a cut may be wrong by, besides 4 u of their size
     v: np.ndarray  # (d,)
     w: np.ndarray  # (d,)
 
 
 class CutSum(NamedTuple):
-    b: np.ndarray  # (1,)
-    a: np.ndarray  # (d,)
-    hinge: np.ndarray  # (1,)
-    cost: np.ndarray  # (n,)
+    """A cut on its way: sum_i C_i of planes and of their hinges."""
+
+    cut: DualSums
+    hinge: HingeSum
 
 
 @dataclass(frozen=True)
@@ -80,23 +95,27 @@ class OneSlack:
         m = 16
         a, idle = np.zeros(m), np.full(m, FREE)
         a[0], idle[0] = 1.0, 0
-        return Cuts(np.zeros((m, d)), np.zeros(m), np.zeros((m, m)), a, idle, v, w)
+        return Cuts(np.zeros((m, d)), np.zeros(m), np.zeros((m, m)), a, idle, np.zeros(m), v, w)
 
     def epoch(self, oracle, geometry, state: Cuts, rng):
         """A cut at w, then the program over all cuts."""
         w = state.w
-        total = CutSum(np.zeros(1), np.zeros(w.size), np.zeros(1), oracle.cost)
+        total = no_cut(oracle, w)
         oracle.sweep(add_to_cut, total, w, oracle.examples)
-        seen = float(total.hinge[0])
+        seen, error = summed(total.hinge)
         gap = geometry.value(w) + seen - geometry.dual(self.linear(state), state.v)
-        state = with_cut(state, total, geometry, self.patience)
+        state = with_cut(state, dual_point(total.cut), geometry, self.patience)
         state = solved(state, geometry, self.tol * gap)
         whole = len(oracle.examples) == oracle.n_examples
-        return state, Bound(seen, w if whole else None)
+        return state, Bound(seen, w if whole else None, error=error)
 
     def linear(self, state: Cuts) -> float:
         """l(alpha)."""
         return float(state.b @ state.a)
+
+    def dual_point(self, oracle, geometry, state: Cuts) -> DualPoint:
+        """v and l(alpha) of the cuts' weights made anew."""
+        return combined(state)
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -106,26 +125,46 @@ class OneSlack:
         return KernelCuts(task, support, rng, self.patience, self.tol)
 
 
-@kernel
+def no_cut(oracle, w: np.ndarray) -> CutSum:
+    """Nothing gathered yet."""
+    return CutSum(dual_sums(w.size), no_hinges(oracle.cost, oracle.rounding(w)))
+
+
+@strict
 def add_to_cut(state, w, i, loss, index, value):
     """Add C_i times the plane to the cut."""
-    hinge = loss
+    cost = state.hinge.cost[i]
+    add_term(state.cut.numbers, cost, loss)
     for k in range(index.size):
-        state.a[index[k]] += state.cost[i] * value[k]
-        hinge -= w[index[k]] * value[k]
-    state.b[0] += state.cost[i] * loss
-    state.hinge[0] += state.cost[i] * max(hinge, 0.0)
-    return True
+        add_entry(state.cut, index[k], cost, value[k])
+    return add_hinge(state.hinge, w, i, loss, index, value)
 
 
-def with_cut(state: Cuts, total: CutSum, geometry, patience: int) -> Cuts:
+def combined(state: Cuts, share: float = 1.0) -> DualPoint:
+    """The dual point of `share` times the weights of the cuts, which are scaled to be at most 1."""
+    weights = np.maximum(state.a[1:], 0.0)
+    slots = 1 + np.flatnonzero(weights)
+    weights *= share * min(1.0, 1.0 / max(weights.sum(), 1e-300))
+    weights *= 1.0 - 4 * U * (slots.size + 4)  # in spite of rounding at most `share` in all
+    found, off = dual_sums(state.v.size), 0.0
+    for slot in slots:
+        weight = float(weights[slot - 1])
+        add_term(found.numbers, float(state.b[slot]), weight)
+        add_cut(state.A[slot], weight, found)
+        off += weight * float(state.off[slot])
+    linear, v, error = dual_point(found, ulps=4.0)  # of cuts that were rounded themselves
+    return DualPoint(linear, v, error + off * MARGIN)
+
+
+def with_cut(state: Cuts, total: DualPoint, geometry, patience: int) -> Cuts:
     """The new cut in a free slot or in that of a cut idle for more than `patience` epochs."""
     slot = 1 + int(np.argmax(state.idle[1:]))  # slot 0 is the truths'
     if state.idle[slot] <= patience:
         slot, state = len(state.b), with_room(state)
-    state.A[slot], state.b[slot] = total.a, total.b[0]
+    state.A[slot], state.b[slot] = total.v, total.linear.value
+    state.off[slot] = max(0.0, float(np.max(total.error - 3 * U * np.abs(total.v), initial=0.0)))
     state.a[slot], state.idle[slot] = 0.0, 0
-    row = state.A @ geometry.spread(total.a)
+    row = state.A @ geometry.spread(total.v)
     state.G[slot], state.G[:, slot] = row, row
     return state
 
@@ -139,12 +178,13 @@ def with_room(state: Cuts) -> Cuts:
         np.zeros((2 * m, 2 * m)),
         np.zeros(2 * m),
         np.full(2 * m, FREE),
+        np.zeros(2 * m),
         state.v,
         state.w,
     )
     larger.G[:m, :m] = state.G
     larger.A[:m], larger.b[:m] = state.A, state.b
-    larger.a[:m], larger.idle[:m] = state.a, state.idle
+    larger.a[:m], larger.idle[:m], larger.off[:m] = state.a, state.idle, state.off
     return larger
 
 

@@ -34,7 +34,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..bounds import DualSums, dual_point, dual_sums
+from ..geometry import Geometry
 from ..parameters import check_numbers, whole
+from ..rounding import Bounded
 from ..simd import aligned
 from ..streams.blocks import BLOCK_BYTES, emptied
 from ..tensorfile import named, under
@@ -341,19 +344,28 @@ class BlockDual:
             self.store.put_rows(part.row, part.alpha, self.n_passes)
         self.kept.clear()
 
-    def measure(self) -> float:
-        """The exact sum_i C_i hinge_i at `point`; v and l(alpha) are made afresh on the way."""
-        fresh, linear, hinge = aligned(self.v.size), 0.0, 0.0
-        every = range(len(self.store))
-        for _, work in self.store.parts(every[t : t + GROUP] for t in every[::GROUP]):
-            hinge += self.loop.rest(work, self.point)[0]
-            linear += self.loop.add_up(work, fresh)
-        self.n_visits += self.n_rows
-        self.bounds.offer(self.point, hinge)
+    def measure(self) -> None:
+        """Both ends of the interval from scratch: of `point`, and of a better one known before."""
+        found = dual_sums(self.n_columns + self.bias, self.loop.width)
+        self.bounds.offer(self.point, *self.hinges_at(self.point, found))
+        best = self.bounds.best_w
+        if best is not None and self.bounds.error is None:
+            self.bounds.settle(*self.hinges_at(best, None))
         # Rounding gathers over thousands of steps: a bound is claimed for weights made afresh.
-        self.v[:], self.linear[0] = fresh, linear
-        self.bounds.lower = max(self.bounds.lower, self.newest_dual)
-        return hinge
+        point = dual_point(found)
+        self.v[:], self.linear[0] = self.loop.in_layout(point.v), point.linear.value
+        dual = Geometry(point.v.size).bounded_dual(point)
+        self.bounds.lower = max(self.bounds.lower, dual.lower)
+
+    def hinges_at(self, w: np.ndarray, found: DualSums | None) -> tuple[float, float]:
+        """sum_i C_i hinge_i and its error by a pass over the disk, which may fill `found` too."""
+        total, flat, every = Bounded(0.0, 0.0), self.loop.flat(w), range(len(self.store))
+        for _, work in self.store.parts(every[t : t + GROUP] for t in every[::GROUP]):
+            total = total.plus(Bounded(*self.loop.upper(work, flat)))
+            if found is not None:
+                self.loop.add_up(work, found)
+        self.n_visits += self.n_rows
+        return total
 
     # ------------------------------------------------------------------ the run
 

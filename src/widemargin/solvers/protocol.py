@@ -3,9 +3,13 @@
     init(oracle, geometry, start)           -> state         with fields `w` and `v`
     epoch(oracle, geometry, state, rng)     -> state, Bound
     linear(state)                           -> l(alpha)
+    dual_point(oracle, geometry, state)     -> DualPoint
 
-`v = sum alpha delta` and `l(alpha)` give the dual objective, which `run.py` computes. A solver has
-no tolerance of its own for stopping, prints nothing and never sees the problem.
+`v = sum alpha delta` and `l(alpha)` give the dual objective, which `run.py` computes. Both are
+carried along from step to step and gather rounding; a certificate asks for `dual_point`, which
+makes them anew from the dual variables as they are stored, with a bound on the error, and leaves
+the state with what it made. A solver has no tolerance of its own for stopping, prints nothing and
+never sees the problem.
 
 A solver without an objective (`Uncertified`) has mistakes instead of a dual, and says in words why
 nothing can be certified.
@@ -17,16 +21,20 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..bounds import DualPoint
+
 
 class Bound(NamedTuple):
     """What an epoch knows of the hinges: sum_i C_i hinge_i, exact at `w` or (None) an estimate.
 
     `mean`: weights that are likely to be better than those of the state, to be measured.
+    `error`: what the sum at `w` may be too small by; without it a certificate measures again.
     """
 
     hinge: float
     w: np.ndarray | None = None
     mean: np.ndarray | None = None
+    error: float | None = None
 
 
 class Start(NamedTuple):
@@ -94,3 +102,10 @@ class Solver(Protocol):
     def epoch(self, oracle, geometry, state, rng: np.random.Generator) -> tuple[Any, Bound]: ...
 
     def linear(self, state) -> float: ...
+
+
+@runtime_checkable
+class RenewsDual(Protocol):
+    """A solver that makes its dual point anew from stored dual variables, as all of ours do."""
+
+    def dual_point(self, oracle, geometry, state) -> DualPoint: ...

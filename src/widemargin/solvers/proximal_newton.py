@@ -41,6 +41,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ..bounds import DualPoint, box_point
 from ..oracle import Restricted
 from ..parameters import Numbers, check_numbers, whole
 from . import box
@@ -146,7 +147,7 @@ class ProximalNewton:
         may_sample = self.sample and is_cold and passes >= SAMPLED
         sizes = sample_sizes(n, oracle.n_features) if may_sample else []
         state = proximal_state(oracle, begun, self.care)
-        cost, rng = box.compact_cost(oracle), np.random.default_rng(0)
+        cost, rng = oracle.compact_cost, np.random.default_rng(0)
         for level, m in enumerate([*sizes, n]):
             order = state.order[:m]
             if m < n:  # one row out of each n / m
@@ -196,7 +197,7 @@ class ProximalNewton:
         """One Newton step; exact primal and dual whenever all examples are visited."""
         if isinstance(oracle, Restricted):
             raise ValueError("proximal_newton cannot be trained on growing subsets (Incremental).")
-        data, cost, n = oracle.data, box.compact_cost(oracle), oracle.n_examples
+        data, cost, n = oracle.data, oracle.compact_cost, oracle.n_examples
         whole = bool(state.awake[0] == n or state.steps[0] >= self.nap)
         if whole:
             wake(data, cost, state)
@@ -248,7 +249,7 @@ class ProximalNewton:
 
     def dual_variables(self, oracle, state: ProximalState) -> np.ndarray:
         """b(w) of all examples, sleepers included; the centre moves there."""
-        cost, sigma, u = box.compact_cost(oracle), float(state.sigma[0]), state.centre
+        cost, sigma, u = oracle.compact_cost, float(state.sigma[0]), state.centre
         wake(oracle.data, cost, state)
         order = state.order[: state.awake[0]]
         change, _ = respond(oracle.data, cost, state.beta, sigma, state.z, u, order)
@@ -259,6 +260,25 @@ class ProximalNewton:
     def linear(self, state: ProximalState) -> float:
         """l(b) of the point whose u is `state.v`."""
         return float(state.best_linear[0])
+
+    def dual_point(self, oracle, geometry, state: ProximalState) -> DualPoint:
+        """The better of b(w) and the centre, made anew; the centre moves there."""
+        data, cost = oracle.data, oracle.compact_cost
+        everyone = np.arange(oracle.n_examples, dtype=state.order.dtype)
+        scores(data.rows, state.w, state.z, everyone)
+        answer = state.beta.copy()
+        recentre(data, cost, answer, float(state.sigma[0]), state.z, everyone)
+        points = [box_point(data, cost, beta) for beta in (answer, state.beta)]
+        values = [geometry.bounded_dual(point).lower for point in points]
+        best = int(np.argmax(values))
+        if best == 0:
+            state.beta[:] = answer
+        point = points[best]
+        state.centre[:], state.centre_linear[0] = point.v, point.linear.value
+        state.v[:], state.best_linear[0] = point.v, point.linear.value
+        state.asleep[:] = False
+        state.awake[0], state.steps[0] = arrange(state.order, state.asleep), 0
+        return point
 
 
 def sample_sizes(n: int, d: int) -> list[int]:
@@ -343,6 +363,8 @@ def line_search(data, cost, state, sigma, residual, direction, order) -> float:
     t, t_slope = high, high_slope
     for k in range(12):
         if abs(t_slope) <= enough:
+            break
+        if high_slope == low_slope:  # rounding hides what slope there is
             break
         secant = low - low_slope * (high - low) / (high_slope - low_slope)
         t = secant if k % 3 < 2 else 0.5 * (low + high)

@@ -22,12 +22,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..bounds import DualPoint, dual_point, summed
 from ..expansion import Support
 from ..parameters import NOT_NEGATIVE, check_numbers, whole
+from ..rounding import Bounded
 from .damping import sample_size
 from .kernel_cuts import KernelCuts
 from .kernel_learner import KernelTask, check_task
-from .one_slack import Cuts, CutSum, OneSlack, add_to_cut, solved, with_cut
+from .one_slack import Cuts, OneSlack, add_to_cut, combined, no_cut, solved, with_cut
 from .protocol import Bound
 
 
@@ -92,14 +94,14 @@ class SampledCuts:
             chosen = np.sort(rng.choice(oracle.examples, size, replace=False))
         # 1. the cut
         cuts, w = state.cuts, state.w
-        total = CutSum(np.zeros(1), np.zeros(w.size), np.zeros(1), oracle.cost)
+        total = no_cut(oracle, w)
         oracle.sweep(add_to_cut, total, w, chosen)
-        for part in (total.b, total.a, total.hinge):
-            part *= state.scale
-        seen = float(total.hinge[0])
+        cut, seen = dual_point(total.cut), state.scale * summed(total.hinge).value
+        linear = Bounded(state.scale * cut.linear.value, state.scale * cut.linear.error)
+        cut = DualPoint(linear, state.scale * cut.v, state.scale * cut.error)
         gap = geometry.value(w) + seen - geometry.dual(float(cuts.b @ cuts.a), cuts.v)
         slots, free = len(cuts.b), cuts.idle.copy()
-        cuts = with_cut(cuts, total, geometry, self.patience)
+        cuts = with_cut(cuts, cut, geometry, self.patience)
         slot = slots if len(cuts.b) > slots else 1 + int(np.argmax(free[1:]))
         members = [*state.members, *([np.zeros(0, np.int64)] * (len(cuts.b) - slots))]
         members[slot] = chosen
@@ -114,6 +116,10 @@ class SampledCuts:
     def linear(self, state: Sampled) -> float:
         """l(alpha) of the feasible dual point."""
         return state.theta * float(state.cuts.b @ state.cuts.a)
+
+    def dual_point(self, oracle, geometry, state: Sampled) -> DualPoint:
+        """v and l(alpha) of the feasible dual point made anew."""
+        return combined(state.cuts, state.theta * (1.0 - 1e-12))
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator

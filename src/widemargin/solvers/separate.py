@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bounds import DualPoint, separate_point
 from ..compile import kernel
 from ..layouts import box_of
 from .protocol import Bound, Start
@@ -61,6 +62,13 @@ def epoch(solver, oracle, state: SeparateState, rng):
     separate_pass(oracle.data, state, np.ascontiguousarray(order, np.int64))
     oracle.tally.calls += len(order) * L
     return state, Bound(np.inf if subset else float(state.cost @ state.hinge))
+
+
+def renewed(oracle, state: SeparateState) -> DualPoint:
+    """v and l(beta) made anew from beta."""
+    point = separate_point(oracle.data, state.cost, state.beta)
+    state.v[:], state.linear[0] = point.v, point.linear.value
+    return point
 
 
 @kernel

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bounds import DualPoint
 from ..layouts import BoxRows
 from ..parameters import NOT_NEGATIVE, SHARE, UNBOUNDED, check_numbers, whole
 from .caches import ClassCache, PlaneCache, RowCache
@@ -299,9 +300,14 @@ class StreamLearner:
             cache.visit(self.rng.integers(len(cache), size=count))
             cache.lean_on(before)
 
+    def dual_point(self) -> DualPoint:
+        """v and l(alpha) made anew; the dual value of a certificate."""
+        return self.cache.dual_point()
+
     def end_pass(self, tol: float) -> None:
         """The schedule's last word; `OnGap` optimises the cache to `tol`."""
         if len(self.cache):
+            self.cache.renew()
             self.solver.schedule.end(self, tol)
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..bounds import DualPoint
 from ..oracle import Restricted
 from ..parameters import NOT_NEGATIVE, POSITIVE, Numbers, check_numbers, whole
 from ..planes import compact
@@ -43,6 +44,10 @@ class Wrapper:
     def linear(self, state: WrappedState) -> float:
         """l(alpha), of the wrapped solver or of the average."""
         return state.linear
+
+    def dual_point(self, oracle, geometry, state: WrappedState) -> DualPoint:
+        """That of the wrapped solver; of an average no dual variables are stored."""
+        return self.solver.dual_point(oracle, geometry, state.inner)
 
     def finished(self, state: WrappedState) -> str | None:
         """Whether the wrapped solver is at its end."""
@@ -224,6 +229,10 @@ class Threaded:
     def linear(self, state) -> float:
         """l(alpha) of the wrapped solver."""
         return self.solver.linear(state)
+
+    def dual_point(self, oracle, geometry, state) -> DualPoint:
+        """That of the wrapped solver."""
+        return self.solver.dual_point(oracle, geometry, state)
 
     def finished(self, state) -> str | None:
         """Whether the wrapped solver is at its end."""

@@ -40,6 +40,8 @@ class Chunk(NamedTuple):
         Where the stream goes on after this chunk; None where it cannot be taken up again.
     token_lines : array of int64 or None
         Of sequences: line of each position of all of them.
+    n_before : int
+        Examples of earlier calls of `partial_fit`: the rows of `source` begin after them.
     """
 
     X: Any
@@ -51,6 +53,7 @@ class Chunk(NamedTuple):
     qid: np.ndarray | None = None
     position: Any = None
     token_lines: np.ndarray | None = None
+    n_before: int = 0
 
     @property
     def size(self) -> int:
@@ -72,7 +75,7 @@ class Chunk(NamedTuple):
                 return f"{self.source}:{self.token_lines[self.X.begin[k] + t]}"
             return f"{self.where(k)}, position {t}"
         if self.lines is None:
-            return f"row {self.row + k} of {self.source}"
+            return f"row {self.row - self.n_before + k} of {self.source}"
         return f"{self.source}:{self.lines[k]}"
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...bounds import DualPoint, class_point
 from ...compile import kernel
 from ...layouts import ClassRows
+from ...rows import Rows
 from ...simd import aligned, padded
 from .. import classes
 from ..class_steps import block_pass, scores_of
-from ..classes import ClassData, ClassState, add_examples, class_data, unpadded
+from ..classes import ClassData, ClassState, class_data, unpadded
 from ..learner import widened
 from .pool import BATCH, ONE, ArrayCache, Explored, Growing
 from .rows import FOLLOW
@@ -33,6 +35,7 @@ class ClassCache(ArrayCache):
         self.norm = Growing(np.float64)
         size = (data.rows.n_columns + bool(data.rows.bias)) * padded(K)
         self.v, self.w, self.base = aligned(size), aligned(size), aligned(size)
+        self.base_error = aligned(size)
         self.is_stale = False  # `visit` moves v, and leaves linear behind
 
     @property
@@ -63,7 +66,7 @@ class ClassCache(ArrayCache):
         if data.n_columns > self.pool.n_columns:
             old, new, bias = self.pool.n_columns, data.n_columns, bool(data.bias)
             width = padded(len(self.loss))
-            for name in ("v", "w", "base"):
+            for name in ("v", "w", "base", "base_error"):
                 wide = widened(getattr(self, name), old, new, bias, width)
                 setattr(self, name, self.placed(wide))
             self.pool.n_columns = new
@@ -99,13 +102,24 @@ class ClassCache(ArrayCache):
         self.row_numbers.extend(picks + row)
         back = picks[is_back[picks] == 1]
         if back.size:
-            self.shift_base(data, duals, back, -1.0)
+            self.shift_base(data, data.cost, duals, back, -1.0)
             self.retired.remove(back + row)
         self.is_stale = True
 
-    def share(self, data: ClassData, duals, places):
-        v = self.placed(np.zeros(self.v.size))
-        return v, add_examples(data, duals, places, v)
+    def point_of(self, data: ClassData, cost, duals) -> DualPoint:
+        return class_point(Rows(*data[:5]), data.label, data.loss, cost, duals)
+
+    def flat(self, weights: np.ndarray) -> np.ndarray:
+        return unpadded(weights, len(self.loss))
+
+    def in_layout(self, weights: np.ndarray) -> np.ndarray:
+        K, place = len(self.loss), aligned(self.v.size)
+        place.reshape(-1, padded(K))[:, :K] = weights.reshape(-1, K)
+        return place
+
+    def renew(self) -> None:
+        super().renew()
+        self.is_stale = False
 
     def own_data(self) -> ClassData:
         return self.class_data()

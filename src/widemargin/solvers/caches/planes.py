@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ...bounds import DualPoint, no_point, plane_point
 from ...compile import kernel
 from ...geometry import Geometry, GeometryArrays
 from ...layouts import BoxRows, ClassRows
@@ -62,7 +63,7 @@ class PlaneCache:
         self.Y: Any = []
         self.row_numbers = np.empty(0, np.int64)
         self.retired = Retired()
-        self.base, self.base_linear = np.zeros(oracle.n_features), 0.0  # see pool.py
+        self.base = no_point(oracle.n_features)  # what the retired left; see pool.py
         self.state = empty_state(oracle, geometry)
         self.primal, self.n_visits, self.object_bytes = 0.0, 0, 0
         self.is_estimate = False  # whether `primal` is one
@@ -108,7 +109,8 @@ class PlaneCache:
         self.geometry, self.problem = Geometry(oracle.n_features), oracle.problem
         v, scratch = widen(self.state.v), widen(self.state.scratch)
         self.state = self.state._replace(geometry=self.geometry.arrays, v=v, w=v, scratch=scratch)
-        self.base, self._oracle = widen(self.base), None
+        self.base = self.base._replace(v=widen(self.base.v), error=widen(self.base.error))
+        self._oracle = None
 
     def explore(self, begin: int, gap: float, fresh: int = 0, count: int | None = None) -> Explored:
         """As `RowCache.explore`; the planes found are kept for `admit`."""
@@ -180,7 +182,7 @@ class PlaneCache:
     def value(self) -> float:
         """The regulariser and the planes of the retired at w."""
         w = self.state.w
-        return self.geometry.value(w) + self.base_linear - float(w @ self.base)
+        return self.geometry.value(w) + self.base.linear.value - float(w @ self.base.v)
 
     def lean_on(self, before: np.ndarray) -> None:
         """The weights of planes stay those of their dual variables."""
@@ -235,9 +237,26 @@ class PlaneCache:
         mass = np.concatenate([self.retired.duals, self.state.mass[:count]])
         self.retired.rows, place = np.unique(rows, return_inverse=True)
         self.retired.duals = np.bincount(place, weights=mass).astype(float)
-        self.base_linear += add_planes(self.state.planes, count, self.base)
+        self.base = self.base.plus(self.point_of(count))
         self.keep(np.arange(len(self)) >= count)
         self.primal = self.measured()
+
+    def point_of(self, count: int) -> DualPoint:
+        """What the planes of the first `count` examples add to v and to l(alpha)."""
+        planes, cost = self.state.planes, self.state.cost
+        first = planes._replace(head=planes.head[:count])
+        return plane_point(first, cost[:count], self.state.v.size)
+
+    def dual_point(self) -> DualPoint:
+        """v and l(alpha) made anew from the stored planes, with those of the retired."""
+        return self.point_of(len(self)).plus(self.base)
+
+    def renew(self) -> None:
+        """Put a dual point made anew in the place of the one carried along."""
+        point, state = self.dual_point(), self.state
+        state.v[:], state.linear[0] = point.v, point.linear.value
+        if state.w is not state.v:
+            state.w[:] = self.geometry.weights(state.v)
 
     def arrays(self) -> dict[str, np.ndarray]:
         raise TypeError(
@@ -328,20 +347,6 @@ def forget(planes, examples):
             planes.alpha[p] = 0.0
             planes.idle[p] = 1 << 40
             p = planes.following[p]
-
-
-@kernel
-def add_planes(planes, count, v):
-    """v += sum alpha delta of the first `count` examples; their l(alpha)."""
-    linear = 0.0
-    for i in range(count):
-        p = planes.head[i]
-        while p >= 0:
-            linear += planes.alpha[p] * planes.loss[p]
-            for k in range(planes.start[p], planes.start[p + 1]):
-                v[planes.index[k]] += planes.alpha[p] * planes.value[k]
-            p = planes.following[p]
-    return linear
 
 
 def longer(vector: np.ndarray, size: int) -> np.ndarray:

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...bounds import DualPoint
 from ...compile import kernel
 from ...oracle import CompiledOracle
+from ...rounding import Bounded, U
 from ...rows import Rows
 from ..dual_coordinate import DualCoordinate
 
@@ -188,6 +190,7 @@ class ArrayCache:
         self.linear = np.zeros(1)
         self.retired = Retired(width)
         self.base, self.base_linear = np.zeros(0), 0.0
+        self.base_error, self.base_linear_error = np.zeros(0), 0.0
         self.primal, self.n_visits = 0.0, 0
         self.is_estimate = False  # whether `primal` is one
         self.here = np.empty(0, np.int64)
@@ -283,16 +286,39 @@ class ArrayCache:
         """Which examples have dual variables that are unlikely to change: at a bound."""
         raise NotImplementedError
 
-    def share(self, data: Any, duals: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, float]:
-        """What some examples add to v and to l(alpha)."""
+    def point_of(self, data: Any, cost: np.ndarray, duals: np.ndarray) -> DualPoint:
+        """What some examples with their C_i and dual variables add to v and to l(alpha)."""
         raise NotImplementedError
 
-    def shift_base(self, data: Any, duals: np.ndarray, places: np.ndarray, sign: float) -> None:
-        """Some examples retire (1) or come back (-1)."""
+    def dual_point(self) -> DualPoint:
+        """v and l(alpha) made anew from the kept examples, with those of the retired."""
+        kept = self.point_of(self.own_data(), self.cost.array, self.duals.array)
+        linear = Bounded(self.base_linear, self.base_linear_error)
+        return kept.plus(DualPoint(linear, self.flat(self.base), self.flat(self.base_error)))
+
+    def renew(self) -> None:
+        """Put a dual point made anew in the place of the one carried along."""
+        point = self.dual_point()
+        self.v[:], self.linear[0] = self.in_layout(point.v), point.linear.value
+
+    def flat(self, weights: np.ndarray) -> np.ndarray:
+        """Weights in the layout of `v` as those of the estimator."""
+        return weights
+
+    def in_layout(self, weights: np.ndarray) -> np.ndarray:
+        """The inverse of `flat`."""
+        return weights
+
+    def shift_base(self, data, cost, duals: np.ndarray, places: np.ndarray, sign: float) -> None:
+        """Some examples retire (1) or come back (-1); what rounding may add up to is kept."""
         if places.size:
-            share, linear = self.share(data, duals, places)
-            self.base += sign * share
-            self.base_linear += sign * linear
+            chosen = np.zeros_like(duals)
+            chosen[places] = duals[places]
+            linear, v, error = self.point_of(data, cost, chosen)
+            self.base += sign * self.in_layout(v)
+            self.base_error += self.in_layout(error) + U * np.abs(self.base)
+            self.base_linear += sign * linear.value
+            self.base_linear_error += linear.error + U * abs(self.base_linear)
 
     def frozen(self) -> float:
         """The planes of the retired at w."""
@@ -304,7 +330,7 @@ class ArrayCache:
         per_example = max(1.0, self.n_bytes / max(1, len(self)) - each)
         count = int(min(len(self), max(0.0, self.n_bytes - n_bytes) // per_example + 1))
         leaving = np.sort(np.argsort(~self.settled(), kind="stable")[:count])
-        self.shift_base(self.own_data(), self.duals.array, leaving, 1.0)
+        self.shift_base(self.own_data(), self.cost.array, self.duals.array, leaving, 1.0)
         self.retired.add(self.row_numbers.array[leaving], self.duals.array[leaving])
         mask = np.ones(len(self), bool)
         mask[leaving] = False
@@ -312,7 +338,7 @@ class ArrayCache:
         self.primal = self.measured()
 
     def own_data(self) -> Any:
-        """The kept examples as `share` wants them."""
+        """The kept examples as `point_of` wants them."""
         return self.data()
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -328,12 +354,14 @@ class ArrayCache:
             "w": self.w if self.w is not self.v else np.empty(0),
             "linear": self.linear,
             "base": self.base,
+            "base_error": self.base_error,
             "retired.rows": self.retired.rows,
             "retired.duals": self.retired.duals,
             "numbers": np.array(
                 [
                     *(self.primal, self.n_visits, rows.n_columns),
                     *(self.base_linear, self.reserve, self.is_estimate),
+                    self.base_linear_error,
                 ]
             ),
         }
@@ -351,7 +379,8 @@ class ArrayCache:
         self.retired.rows = arrays["retired.rows"].copy()
         self.retired.duals = arrays["retired.duals"].copy()
         self.base = self.placed(arrays["base"])
-        numbers = arrays["numbers"].tolist()
+        self.base_error = self.placed(arrays["base_error"])
+        *numbers, self.base_linear_error = arrays["numbers"].tolist()
         self.primal, visits, n_columns, self.base_linear, self.reserve, estimate = numbers
         self.is_estimate = bool(estimate)
         self.n_visits, pool.n_columns = int(visits), int(n_columns)

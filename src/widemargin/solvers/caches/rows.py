@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...bounds import DualPoint, box_point
 from ...compile import kernel
 from ...geometry import Geometry
 from ...layouts import BoxRows, box_hinges, box_of
-from ...rows import axpy, compressed, dot
+from ...rows import compressed, dot
 from .. import box
 from ..learner import widened
 from ..protocol import Start
@@ -29,7 +30,7 @@ class RowCache(ArrayCache):
         data: BoxRows = oracle.data
         self.epsilon, self.two_sided = float(data.epsilon), bool(data.two_sided)
         self.v = np.zeros(data.rows.n_columns + bool(data.rows.bias))
-        self.w, self.base = self.v, np.zeros(self.v.size)
+        self.w, self.base, self.base_error = self.v, np.zeros(self.v.size), np.zeros(self.v.size)
 
     @property
     def dual(self) -> float:
@@ -51,6 +52,7 @@ class RowCache(ArrayCache):
             at_v = self.w is self.v
             self.v = widened(self.v, old, new, bias)
             self.base = widened(self.base, old, new, bias)
+            self.base_error = widened(self.base_error, old, new, bias)
             self.w = self.v if at_v else widened(self.w, old, new, bias)
             self.pool.n_columns = new
         old_duals = np.zeros(n)
@@ -83,7 +85,7 @@ class RowCache(ArrayCache):
         self.duals.extend(old[picks])
         self.row_numbers.extend(picks + row)
         if len(self.retired):
-            self.shift_base(data, old, picks[old[picks] != 0.0], -1.0)
+            self.shift_base(data, cost, old, picks[old[picks] != 0.0], -1.0)
             self.retired.remove(picks + row)
 
     def state(self, active: np.ndarray) -> box.BoxState:
@@ -171,9 +173,8 @@ class RowCache(ArrayCache):
     def settled(self) -> np.ndarray:
         return np.abs(self.duals.array) >= self.cost.array
 
-    def share(self, data: BoxRows, duals, places):
-        v = np.zeros(self.v.size)
-        return v, add_boxes(data, duals, places, v)
+    def point_of(self, data: BoxRows, cost, duals) -> DualPoint:
+        return box_point(data, cost, duals)
 
 
 @kernel
@@ -192,19 +193,6 @@ def far_boxes(data, w, reserve, mask):
             else:
                 mask[i] = r * target < -reserve * target * target
     return seen
-
-
-@kernel
-def add_boxes(data, beta, places, v):
-    """v += sum of beta_i x_i over some examples; their l(beta)."""
-    values, indices, indptr, _, bias = data.rows
-    linear = 0.0
-    for t in range(np.uint64(places.size)):
-        i = np.uint64(places[t])
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-        linear += data.target[i] * beta[i] - data.epsilon * abs(beta[i])
-        axpy(values, indices, start, end, bias, beta[i], v)
-    return linear
 
 
 @kernel
