@@ -162,7 +162,7 @@ class Geometry:
         """What the dual may be wrong by because planes are: bounds of |<w, e>| and sum |e|."""
         full, (at_w, away) = self.arrays.full, planes
         most = np.trace(full) if full.size else self.variance.max(initial=0.0)
-        return at_w + float(most) * away**2
+        return at_w + float(most) * away * away  # infinite, not an error, where it overflows
 
     def _bounded_dual(self, point) -> Bounded:
         """The same, of planes as they are."""
