@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .twofold import Twofold, maximum, stacked
+from .twofold import Twofold, maximum, side_by_side
 
 
 class Signed:
@@ -27,7 +27,7 @@ class Signed:
     slack : bool
     """
 
-    n_outputs, n_extra = 1, 0
+    n_outputs, n_extra, has_rough = 1, 0, True
     most = 1.0  # largest derivative of a hinge by a score
 
     def __init__(self, sign: np.ndarray, cost: np.ndarray, slack: bool):
@@ -50,7 +50,7 @@ class Signed:
 class Tube:
     """Real targets: max(0, |y - s| - epsilon)."""
 
-    n_outputs, n_extra, most = 1, 0, 1.0
+    n_outputs, n_extra, most, has_rough = 1, 0, 1.0, True
 
     def __init__(self, y: np.ndarray, epsilon: float):
         self.y, self.epsilon = y, epsilon
@@ -78,7 +78,7 @@ class Classes:
         Size of each node on the path to each class: scores are of nodes, and a class has the sum.
     """
 
-    n_extra = 0
+    n_extra, has_rough = 0, True
 
     def __init__(self, label: np.ndarray, loss: np.ndarray, slack: bool, nodes: Any = None):
         self.label, self.loss, self.slack, self.nodes = label, loss, slack, nodes
@@ -89,12 +89,7 @@ class Classes:
     def exact(self, scores: Twofold, some: slice, extra: Any = None) -> Twofold:
         y = self.label[some]
         if self.nodes is not None:
-            each = [(scores * size).sum(1) for size in self.nodes]
-            columns = [Twofold(t.high[None], t.low[None], t.error[None]) for t in each]
-            found = columns[0]
-            for column in columns[1:]:
-                found = stacked(found, column)
-            scores = Twofold(found.high.T, found.low.T, found.error.T)
+            scores = side_by_side([(scores * size).sum(1) for size in self.nodes])
         rows = np.arange(len(y))
         above = scores - scores[rows, y][:, None]
         if self.slack:

@@ -12,7 +12,7 @@ from .rivals import Rival, rivals
 from .rows import Unjudged
 from .twofold import Number
 
-#: How far a claimed objective may be above the measured one, relatively, and in bounds of its error.
+#: How far a claim may be above the measured objective: relatively, and in bounds of its error.
 ABOVE, ERRORS = 1e-9, 100.0
 #: The part of sum_i C_i that relative gaps are measured by where the optimum is 0.
 FLOOR = 1e-12

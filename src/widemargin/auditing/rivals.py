@@ -48,7 +48,7 @@ def candidates(objective: Any, w: np.ndarray) -> Iterator[tuple[str, np.ndarray]
     yield "weights of 0", np.zeros(w.size)
     if mean.any():
         yield "the mean of the prior", mean
-    if not hasattr(objective, "rough"):
+    if not objective.has_rough:
         for factor in FACTORS[1:]:
             yield f"{factor:g} times the returned weights", mean + factor * (w - mean)
         return

@@ -91,7 +91,7 @@ class RowObjective:
 
     def __init__(self, X: Any, cost: np.ndarray, hinge: Any, bias: float, prior: Regulariser):
         self.X, self.cost, self.hinge, self.bias = X, cost, hinge, bias
-        self.prior, self.size = prior, prior.size
+        self.prior, self.size, self.has_rough = prior, prior.size, hinge.has_rough
         values = X.data if sp.issparse(X) else X
         if np.abs(values).max(initial=0.0) > LARGEST:
             raise Unjudged("X has numbers beyond 1e270")
@@ -104,7 +104,7 @@ class RowObjective:
     def hinges(self, w: np.ndarray) -> Number:
         """sum_i C_i hinge_i."""
         table, extra = self.parts(w)
-        n, step = self.X.shape[0], max(1, PRODUCTS // max(1, self.hinge.n_outputs))
+        n, step = self.X.shape[0], max(1, PRODUCTS // self.hinge_width())
         parts = []
         for start in range(0, n, step):
             some = slice(start, min(n, start + step))
@@ -115,6 +115,10 @@ class RowObjective:
             total = total.plus(part)
         is_exact = bool(np.all(self.cost == self.cost[:1]))  # no weights: C itself
         return total if is_exact else total.widened(COST_ULPS * U * abs(total.value))
+
+    def hinge_width(self) -> int:
+        """Numbers that the hinge of a row is the largest of."""
+        return max(1, getattr(self.hinge, "width", self.hinge.n_outputs))
 
     def value(self, w: np.ndarray) -> Number:
         """The objective."""

@@ -199,6 +199,15 @@ def stacked(one: Twofold, two: Twofold) -> Twofold:
     return Twofold(*(np.concatenate(pair) for pair in pairs))
 
 
+def side_by_side(columns: list[Twofold]) -> Twofold:
+    """Columns (n,) as (n, columns)."""
+    found = [Twofold(t.high[None], t.low[None], t.error[None]) for t in columns]
+    total = found[0]
+    for column in found[1:]:
+        total = stacked(total, column)
+    return Twofold(total.high.T, total.low.T, total.error.T)
+
+
 def maximum(one: Twofold, two: Twofold) -> Twofold:
     """The larger one of each pair."""
     is_first = one.value >= two.value
