@@ -99,7 +99,7 @@ from widemargin.solvers import DualCoordinate
 
 X = np.array([[1.0, 0.5], [-0.5, 1.0], [0.25, -1.0], [-1.0, -0.5]])
 oracle = make_oracle(Binary(2), X, np.array([1.0, 1.0, -1.0, -1.0]), 4.0)
-print(oracle.measure(np.array([0.0, 0.75])))  # problems/binary.py
+print(oracle.find(0, np.array([0.0, 1.5]))[0])  # problems/binary.py
 solver, rng = DualCoordinate(), np.random.default_rng(0)
 state = solver.init(oracle, Geometry(2))
 print(solver.epoch(oracle, Geometry(2), state, rng)[0].v.tolist())  # solvers/box.py

@@ -197,14 +197,14 @@ def test_samples_of_all_are_one_slack(rescaling):
 
 def test_more_samples_come_closer():
     _, X, y = data(400)
-    gaps, primals = [], []
+    gaps, duals = [], []
     for epochs in (2, 40):
         model = SVMClassifier(0.05, solver=SampledCuts(sample=40, epochs=epochs), random_state=0)
         with pytest.warns(UserWarning, match="stopped by epochs"):
             model.fit(X, y)
         gaps.append(model.certificate_.gap)
-        primals.append(model.certificate_.primal)
-    assert primals[1] < primals[0] and gaps[1] < gaps[0]
+        duals.append(model.certificate_.dual)
+    assert duals[1] > duals[0] and gaps[1] < gaps[0]
     with pytest.raises(ValueError, match="sample must be"):
         SampledCuts(sample=0)
 

@@ -116,7 +116,7 @@ def test_weights_of_queries():
         ValueError, match=r"row [0-9]+: its weight .* give all of its rows the same"
     ):
         model.fit(X, y, qid=qid, sample_weight=weight)
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(ValueError, match="All sample weights are zero"):
         model.fit(X, y, qid=qid, sample_weight=np.zeros(len(y)))
 
 

@@ -211,12 +211,14 @@ class DualPoint(NamedTuple):
     linear: Bounded  # l(alpha)
     v: np.ndarray  # (d,)
     error: np.ndarray  # (d,) how far v may be from sum alpha delta
+    of_planes: bool = False  # whether delta are planes as an oracle wrote them, rounded themselves
 
     def plus(self, other: DualPoint) -> DualPoint:
         """The point of both sets of dual variables, of other examples each."""
         v = self.v + other.v
         error = self.error + other.error + U * np.abs(v)
-        return DualPoint(self.linear.plus(other.linear), v, error * MARGIN)
+        of_planes = self.of_planes or other.of_planes
+        return DualPoint(self.linear.plus(other.linear), v, error * MARGIN, of_planes)
 
 
 def no_point(n_features: int) -> DualPoint:
@@ -387,7 +389,7 @@ def plane_point(planes, cost: np.ndarray, n_features: int) -> DualPoint:
     """The dual point of stored planes."""
     found = dual_sums(n_features)
     add_planes(planes, cost, found)
-    return dual_point(found)
+    return dual_point(found)._replace(of_planes=True)
 
 
 def box_point(data, cost: np.ndarray, beta: np.ndarray) -> DualPoint:

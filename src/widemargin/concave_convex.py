@@ -27,10 +27,11 @@ from typing import Any
 
 import numpy as np
 
+from .certificate import Certificate, make_certificate
 from .history import History
 from .oracle import Tally
 from .problem import CompletesAll, GivesPlanes, ProblemError, difference
-from .run import Certificate, relative_gap, run
+from .run import run
 from .solvers import Start
 from .solvers.rebasing import Shift, rebased
 from .stopping import Rule
@@ -196,7 +197,7 @@ def concave_convex(
     objective, state, start = np.inf, None, None
     if w is not None:
         w = np.maximum(w, geometry.lower)
-        objective, start = geometry.value(w) + oracle.measure(w), Start(w)
+        objective, start = objective_of(oracle, geometry, w), Start(w)
         oracle.tally = Tally()
     outcome: Outcome | None = None
     rows: list[list[float]] = []
@@ -209,8 +210,8 @@ def concave_convex(
         assert certificate is not None
         join(columns, last.history, spent)
         if w is not None and certificate.primal >= objective:  # the old weights are as good
-            gap = max(relative_gap(objective, certificate.dual, oracle.total_cost), 0.0)
-            certificate = dataclasses.replace(certificate, primal=objective, gap=gap)
+            ends = objective, certificate.dual, oracle.total_cost
+            certificate = make_certificate(*ends, is_estimate=oracle.is_estimate)
         else:
             w = last.w
         new = data.complete(w)
@@ -218,7 +219,7 @@ def concave_convex(
         following, value = oracle, certificate.primal
         if changed.size:
             following = data.completed(new)
-            value = geometry.value(w) + following.measure(w)
+            value = objective_of(following, geometry, w)
             following.tally = Tally()
             check_descent(oracle, value, certificate.primal)
             value = min(value, certificate.primal)
@@ -245,6 +246,11 @@ def concave_convex(
     assert outcome is not None
     outcome.stopped_by = reason
     return outcome
+
+
+def objective_of(oracle, geometry, w: np.ndarray) -> float:
+    """The objective of weights, rounded upwards."""
+    return geometry.bounded_value(w).plus(oracle.bounded(w)).upper
 
 
 def check_descent(oracle, value: float, primal: float) -> None:

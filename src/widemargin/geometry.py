@@ -149,13 +149,24 @@ class Geometry:
         error += 2 * float(off @ np.abs(x)) + gamma(d + 2) * float(np.abs(x) @ size)
         return halved(Bounded(first.value - second.value, 2 * error))
 
-    def bounded_dual(self, point) -> Bounded:
+    def bounded_dual(self, point, planes=(0.0, 0.0)) -> Bounded:
         """The dual objective of a `DualPoint`; its `lower` is below the optimum.
 
         The minimum over w of value(w) - <w, v> has the gradient -w(v) and at most the curvature
         Sigma: an error e of v changes it by |w|' e + e' Sigma e / 2 at most.
         """
-        linear, v, e = point
+        found = self._bounded_dual(point)
+        return Bounded(found.value, (found.error + self.lost_by(planes)) * MARGIN)
+
+    def lost_by(self, planes: tuple[float, float]) -> float:
+        """What the dual may be wrong by because planes are: bounds of |<w, e>| and sum |e|."""
+        full, (at_w, away) = self.arrays.full, planes
+        most = np.trace(full) if full.size else self.variance.max(initial=0.0)
+        return at_w + float(most) * away**2
+
+    def _bounded_dual(self, point) -> Bounded:
+        """The same, of planes as they are."""
+        linear, v, e = point[:3]
         if self.is_plain:
             square = bounded_product(v, v)
             off = 2 * float(np.abs(v) @ e) + float(e @ e)

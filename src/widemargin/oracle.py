@@ -41,6 +41,7 @@ from .problem import (
 )
 from .rescaling import find_plane, ranked_planes
 from .rounding import MARGIN, Bounded, U, bounded_sum
+from .sizes import layout_rounding
 
 #: Examples per compiled call where a list of them must not cost memory.
 CHUNK = 8_192
@@ -170,12 +171,20 @@ class PythonOracle:
             terms[i] = self.cost[i] * found.upper
             size = abs(found.plane.loss) + float(np.abs(w[index]) @ np.abs(value))
             off += self.cost[i] * (len(index) + 4) * U * size
-        total = bounded_sum(terms)
-        return Bounded(total.value, (total.error + off) * MARGIN)
+        total, own = bounded_sum(terms), self.cost @ np.broadcast_to(self.rounding(w), terms.shape)
+        return Bounded(total.value, (total.error + off + float(own)) * MARGIN)
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
-        """Of the problem's own functions nothing is known."""
-        return np.zeros(1)
+        """That of the problem's own functions, where the problem knows it."""
+        if not isinstance(self.problem, BoundsRounding):
+            return np.zeros(1)
+        return self.problem.rounding(self.packed, w, self.rescaling == "slack")
+
+    @cached_property
+    def packed(self) -> Any:
+        """The examples as compiled code takes them, where the problem has any."""
+        is_compiled = isinstance(self.problem, Compiled)
+        return self.problem.pack(self.X, self.Y) if is_compiled else (self.X, self.Y)
 
     def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
         """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
@@ -274,8 +283,11 @@ class CompiledOracle:
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
         """By how much <w, delta> and hinges may be wrong, per example or one number for all."""
+        slack = self.rescaling == "slack"
+        if self.is_layout:
+            return layout_rounding(self.data, w, slack)
         if isinstance(self.problem, BoundsRounding):
-            return self.problem.rounding(self.data, w)
+            return self.problem.rounding(self.data, w, slack)
         return np.zeros(1)
 
     @property
@@ -326,6 +338,17 @@ class Restricted:
 
     def __getattr__(self, name: str):
         return getattr(self.oracle, name)
+
+
+def lost_by_planes(oracle, w: np.ndarray, of_planes: bool = True) -> tuple[float, float]:
+    """What planes with dual variables up to C_i lost to rounding: at w, and in all entries.
+
+    An entry is an inner product with a unit vector, so all of them lose what weights of 1 show.
+    """
+    if not of_planes:
+        return 0.0, 0.0
+    at_w, away = (float(np.sum(oracle.cost * oracle.rounding(u))) for u in (w, np.ones(w.size)))
+    return at_w, away
 
 
 def sweep_one_by_one(oracle, update, state, w, order, grow):

@@ -87,14 +87,15 @@ class CompiledSlack(Protocol):
 
 @runtime_checkable
 class BoundsRounding(Protocol):
-    """A compiled problem that knows the rounding of its own functions.
+    """A problem that knows the rounding of its own functions.
 
-    `rounding(data, w)` bounds, for each example, what the hinge of the output that `oracle` finds
-    may lack of the largest one, and |<w, delta>| of any plane may be wrong by. Rows of numbers
-    (`layouts.py`) need none: their hinges are computed anew.
+    `rounding(data, w, slack)` bounds, for each example, what the hinge of the output that is found
+    may lack of the largest one, and |<w, delta>| of any plane may be wrong by; see `sizes.py`.
+    `data` is what `pack` made, or (X, Y) where there is no `pack`. Rows of numbers (`layouts.py`)
+    need no method.
     """
 
-    def rounding(self, data, w: np.ndarray) -> np.ndarray: ...
+    def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray: ...
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from .bounds import DualPoint, no_point
 from .certificate import Certificate, make_certificate, relative_gap
 from .geometry import Geometry
 from .history import History
-from .oracle import OutOfTime
+from .oracle import OutOfTime, lost_by_planes
 from .rounding import Bounded
 from .solvers.protocol import RenewsDual, Surrounds, Uncertified, end_of
 from .stopping import Rule
@@ -94,24 +94,12 @@ class Best:
         if self.hinges is None:
             self.hinges = self.oracle.bounded(self.w)
         upper = self.geometry.bounded_value(self.w).plus(self.hinges)
-        lower = self.geometry.bounded_dual(solver_point(solver, self.oracle, self.geometry, state))
-        lower = Bounded(lower.value, lower.error + self.own_rounding(state.v))
+        point = solver_point(solver, self.oracle, self.geometry, state)
+        planes = lost_by_planes(self.oracle, self.geometry.weights(point.v), point.of_planes)
+        lower = self.geometry.bounded_dual(point, planes)
         self.rounding = upper.error + lower.error
         self.primal, self.proven = upper.upper, max(self.proven, lower.lower)
         self.dual, self.is_proven = self.proven, True
-
-    def own_rounding(self, v: np.ndarray) -> float:
-        """What rounding of the planes may change the dual by.
-
-        All dual variables of an example are at most C_i; a change e of v has an effect of
-        |w|' e + e' Sigma e / 2, and |e| is at most the rounding met at weights of 1.
-        """
-        w = self.geometry.weights(v)
-        first = float(np.sum(self.oracle.cost * self.oracle.rounding(w)))
-        if first == 0.0:
-            return 0.0
-        away = float(np.sum(self.oracle.cost * self.oracle.rounding(np.ones(v.size))))
-        return first + float(self.geometry.variance.max(initial=0.0)) * away**2
 
     def certificate(self) -> Certificate:
         """The certificate of `w`, as proven last."""
@@ -124,7 +112,8 @@ def solver_point(solver, oracle, geometry: Geometry, state) -> DualPoint:
     """The dual point of a solver; one without `dual_point` is taken at its word."""
     if isinstance(solver, RenewsDual):
         return solver.dual_point(oracle, geometry, state)
-    return DualPoint(Bounded(solver.linear(state), 0.0), state.v, np.zeros(state.v.size))
+    linear = Bounded(solver.linear(state), 0.0)
+    return DualPoint(linear, state.v, np.zeros(state.v.size), of_planes=True)
 
 
 class Claim:

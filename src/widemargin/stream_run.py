@@ -26,6 +26,7 @@ from .certificate import Certificate, make_certificate, relative_gap
 from .geometry import Geometry
 from .history import COLUMNS, History
 from .layouts import BoxRows, ClassRows
+from .oracle import lost_by_planes
 from .rounding import Bounded
 from .rows import as_rows
 from .sequences import Sequences
@@ -335,11 +336,14 @@ class StreamRun:
 
         `look_up` is called between chunks and may raise.
         """
-        measured, found = measure_stream(stream, self.encode, self.learner.w, look_up)
+        w, point = self.learner.w, self.learner.dual_point()
+        geometry = self.make_geometry(w.size)
+        at = geometry.weights(point.v) if point.of_planes else None
+        measured, found = measure_stream(stream, self.encode, w, look_up, at)
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
-        geometry = self.make_geometry(self.learner.w.size)
-        self.certificate = measured.certificate(geometry, self.learner.w, self.proven_dual())
+        dual = geometry.bounded_dual(point, measured.lost_by_planes).lower
+        self.certificate = measured.certificate(geometry, w, dual)
         return self.certificate
 
 
@@ -349,6 +353,7 @@ class Measured(NamedTuple):
     hinges: Bounded  # sum of C_i hinge_i
     total_cost: float  # sum of C_i
     is_estimate: bool  # whether decode is approximate
+    lost_by_planes: tuple[float, float]  # see `oracle.lost_by_planes`
 
     def certificate(self, geometry: Geometry, w: np.ndarray, dual: float) -> Certificate:
         """The certificate of the weights, given a lower bound."""
@@ -356,9 +361,10 @@ class Measured(NamedTuple):
         return make_certificate(primal, dual, self.total_cost, is_estimate=self.is_estimate)
 
 
-def measure_stream(stream: Stream, encode, w: np.ndarray, look_up=lambda: None):
-    """(Measured at w, fingerprint) of all examples of a stream."""
+def measure_stream(stream: Stream, encode, w: np.ndarray, look_up=lambda: None, dual_w=None):
+    """(Measured at w, fingerprint) of all examples of a stream; `dual_w` of a dual of planes."""
     total, cost, is_estimate, found = Bounded(0.0, 0.0), 0.0, False, Fingerprint()
+    lost = np.zeros(2)
     for chunk in stream.chunks():
         look_up()
         oracle = encode(chunk)
@@ -371,7 +377,9 @@ def measure_stream(stream: Stream, encode, w: np.ndarray, look_up=lambda: None):
         total = total.plus(oracle.bounded(w))
         cost += float(oracle.total_cost)
         is_estimate |= oracle.is_estimate
-    return Measured(total, cost, is_estimate), found
+        if dual_w is not None:
+            lost += lost_by_planes(oracle, dual_w)
+    return Measured(total, cost, is_estimate, (float(lost[0]), float(lost[1]))), found
 
 
 def add_examples(fingerprint: Fingerprint, oracle) -> None:

@@ -214,10 +214,11 @@ class Streaming:
             name = type(self.solver_).__name__
             raise ValueError(f"{name} has no certificate: {self.uncertified_}.")
         weights = self._flat_weights()
-        measured, found = measure_stream(stream, self._oracle_of, weights)
+        measured, found = measure_stream(stream, self._oracle_of, weights, dual_w=weights)
         check_same(fingerprint, found, stream.name)
         geometry = self._geometry(weights.size)
-        return measured.certificate(geometry, weights, self.certificate_.dual)
+        dual = self.certificate_.dual - geometry.lost_by(measured.lost_by_planes)
+        return measured.certificate(geometry, weights, dual)
 
     def _fit_rows(self, X, y, weights):
         """`fit` by a streaming solver: passes over the rows until `tol` is proven."""

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from ..compile import kernel
 from ..problem import Plane
 from ..rows import Rows, as_rows, row_dot, write_plane
+from ..sizes import plane_rounding, row_lengths, row_sizes
 
 
 class BagStack:
@@ -189,6 +190,13 @@ class Bags:
         rows = as_rows(stack.matrix, self.bias, self.n_inputs)
         sign = np.where(label > 0, 1.0, -1.0)
         return BagRows(rows, stack.begin, sign, stack.begin[:-1] + z)
+
+    def rounding(self, data: BagRows, w: np.ndarray, slack: bool) -> np.ndarray:
+        """What rounding may do to the planes of the bags; see `sizes.py`."""
+        first = data.begin[:-1]
+        sizes = np.maximum.reduceat(row_sizes(data.rows, np.abs(w)), first)
+        steps = np.maximum.reduceat(row_lengths(data.rows), first)
+        return plane_rounding(sizes, 1.0, steps, slack)
 
     def complete_all(self, X, Y, w) -> np.ndarray:
         """The completions of all bags."""

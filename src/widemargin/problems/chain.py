@@ -21,6 +21,7 @@ import numpy as np
 from ..compile import kernel
 from ..sequences import Sequences
 from ..simd import padded
+from ..sizes import entry_sizes, plane_rounding
 from .legal_steps import check_legal
 from .multiclass import check_matrix
 from .viterbi import (
@@ -177,6 +178,24 @@ class Chain:
         scale = 1.0 / X.lengths if self.normalised else np.ones(len(X))
         parts = *self.pack_inputs(X), label, self.cost, weight, scale, *self.tail()
         return ChainRows._make(parts)
+
+    def rounding(self, data: ChainRows, w: np.ndarray, slack: bool) -> np.ndarray:
+        """What rounding may do to the planes of the sequences; see `sizes.py`."""
+        K, begin, lengths = self.n_labels, data.begin[:-1], np.diff(data.begin)
+        largest = np.abs(w).reshape(-1, self.width)[:, :K].max(axis=1)
+        sizes, counts = np.empty(len(data.label)), np.diff(data.indptr.astype(np.int64))
+        entry_sizes(data.values, data.columns, data.indptr, largest, sizes)
+        sizes += abs(self.bias) * largest[K + 2] + largest[:K].max()
+        if data.edge_rows.size:
+            pairs = largest[self.edge_row : self.node_row].reshape(-1, K).max(axis=1)
+            steps, places = np.empty(len(sizes)), (data.edge_rows - self.edge_row) // K
+            entry_sizes(data.edge_values, places, data.edge_indptr, pairs, steps)
+            sizes, counts = sizes + steps, counts + np.diff(data.edge_indptr)
+        total = np.add.reduceat(sizes, begin) + largest[K] + largest[K + 1]
+        weight = data.weight if data.weight.size else np.ones(len(sizes))
+        losses = data.scale * np.add.reduceat(weight, begin) * data.cost.max()
+        most = np.maximum.reduceat(counts, begin) + 4.0 * lengths
+        return plane_rounding(total, losses, most, slack)
 
     def tail(self) -> tuple[Any, ...]:
         """The last three parts of `ChainRows`."""

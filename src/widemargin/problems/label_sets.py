@@ -59,6 +59,7 @@ class LabelSets(Labelled):
         if isinstance(pairs, str):
             pairs = np.column_stack(np.triu_indices(L, 1))
         super().__init__(n_inputs, costs, pairs, bias)
+        self.search_steps = (L + 4) << L  # one set after the other, each from the one before
         self.oracle, self.slack_oracle = sets_oracle, sets_slack_oracle
 
     def outputs(self, x):

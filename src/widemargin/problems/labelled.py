@@ -22,6 +22,7 @@ from scipy.sparse import issparse
 
 from ..compile import kernel
 from ..rows import write_plane
+from ..sizes import plane_rounding, row_lengths, row_sizes
 
 #: Labels up to which all 2^L outputs are tried.
 FEW = 12
@@ -29,6 +30,9 @@ FEW = 12
 
 class Labelled:
     """What problems over sets of labels share: layout of the weights, joint features, loss."""
+
+    #: Further additions on the way to the score of an output.
+    search_steps = 0
 
     def __init__(self, n_inputs: int, costs: np.ndarray, pairs, bias: float = 0.0):
         self.costs = checked_costs(costs)
@@ -65,6 +69,15 @@ class Labelled:
     def losses(self, Y_true: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """The loss of each row, (n,)."""
         return self._costs_of(Y_true != Y, Y)
+
+    def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
+        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        own = np.abs(w[: self.n_unary]).reshape(self.shape).sum(axis=1)
+        tables = np.abs(w[self.n_unary :]).reshape(-1, 4).max(axis=1).sum()
+        losses = self.costs.max(axis=1).sum()
+        steps = row_lengths(data.rows) + 4.0 * self.n_labels + self.search_steps
+        sizes = row_sizes(data.rows, own) + 4.0 * tables  # a pair's terms may be taken apart
+        return plane_rounding(sizes, losses, steps, slack)
 
     def _costs_of(self, wrong: np.ndarray, Y: np.ndarray) -> np.ndarray:
         cost = np.where(Y == 1, self.costs[:, 1], self.costs[:, 0])

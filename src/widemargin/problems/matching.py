@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ..sizes import plane_rounding
+
 
 class Pairs(NamedTuple):
     """Pair features where only some pairs are possible.
@@ -98,6 +100,17 @@ class Matching:
         y = np.full(m, -1, np.int64)
         y[rows] = np.where(columns < n, columns, -1)
         return y
+
+    def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
+        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        bounds = []
+        for x, y in zip(*data, strict=True):
+            features = x.features if isinstance(x, Pairs) else np.asarray(x, float)
+            most = np.max(abs(features) @ np.abs(w), initial=0.0)
+            m = len(y)
+            steps = self.n_features + 4.0 * m * m  # of shortest augmenting paths
+            bounds.append(plane_rounding(m * most, float(m), steps, slack))
+        return np.array(bounds)
 
     def scores(self, x, w) -> np.ndarray:
         """<w, x[i, j]> of all pairs; minus infinity for impossible ones."""

@@ -60,6 +60,7 @@ from ..metrics.ranking import (
     roc_area,
 )
 from ..rows import as_rows
+from ..sizes import plane_rounding, row_lengths, row_sizes
 from ..streams.queries import Queries, Query
 from . import ranking_oracles as oracles
 from . import ranking_search as search
@@ -160,6 +161,22 @@ class RankingProblem:
             int(self.cutoff or sizes.max()),
         )
 
+    def rounding(self, data: PackedQueries, w: np.ndarray, slack: bool) -> np.ndarray:
+        """What rounding may do to the planes of the queries; see `sizes.py`.
+
+        The score of a ranking is 2 / |Q| times a sum over |Q| differences of two scores. Slack
+        rescaling adds up differences of sorted pairs.
+        """
+        first, m = data.begin[:-1], np.diff(data.begin)
+        sizes = np.maximum.reduceat(row_sizes(data.rows, np.abs(w)), first)
+        longest = np.maximum.reduceat(row_lengths(data.rows), first)
+        steps = longest + 4.0 * m + (data.pairs if slack else 0.0)
+        return plane_rounding(4.0 * self.magnified(m, data.pairs) * sizes, 1.0, steps, slack)
+
+    def magnified(self, m: np.ndarray, pairs: np.ndarray) -> Any:
+        """By how much sums of scores on the way exceed the scores of rankings."""
+        return 1.0
+
 
 class RocArea(RankingProblem):
     """Share of pairs of different relevance in the wrong order.
@@ -238,6 +255,9 @@ class PrecisionAt(RankingProblem):
         hits = precision_at(relevance, score, self.k, qid)
         most = precision_at(relevance, relevance, self.k, qid)
         return hits / np.where(most > 0, most, 1.0)
+
+    def magnified(self, m, pairs):
+        return 1.0 + m * m / np.maximum(1.0, pairs)  # sums over all documents, not over pairs
 
     def fill_worst(self, scores, positive, scale, position) -> None:
         search.worst_for_precision(scores, positive, self.cutoff, scale, position)

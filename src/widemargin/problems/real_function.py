@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..sizes import plane_rounding
+
 
 class RealFunction:
     """Outputs in [-1, 1]; a cubic in the input is learnt.
@@ -34,6 +36,12 @@ class RealFunction:
     def loss(self, y_true, y):
         """|y - y_true|."""
         return abs(y - y_true)
+
+    def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
+        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        powers = np.abs(np.asarray(data[0], float))[:, None] ** np.arange(4)
+        sizes = powers @ np.abs(w[:4]) + 0.5 * abs(w[4])
+        return plane_rounding(sizes, 2.0, 8.0, slack)
 
     def decode(self, x, w, y_true=None, loss_scale=1.0):
         """The top of the (augmented) parabola."""

@@ -152,8 +152,8 @@ def combined(state: Cuts, share: float = 1.0) -> DualPoint:
         add_term(found.numbers, float(state.b[slot]), weight)
         add_cut(state.A[slot], weight, found)
         off += weight * float(state.off[slot])
-    linear, v, error = dual_point(found, ulps=4.0)  # of cuts that were rounded themselves
-    return DualPoint(linear, v, error + off * MARGIN)
+    linear, v, error, _ = dual_point(found, ulps=4.0)  # of cuts that were rounded themselves
+    return DualPoint(linear, v, error + off * MARGIN, of_planes=True)
 
 
 def with_cut(state: Cuts, total: DualPoint, geometry, patience: int) -> Cuts:

@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..bounds import DualPoint, dual_point, summed
+from ..bounds import DualPoint, dual_point, no_point, summed
 from ..expansion import Support
 from ..parameters import NOT_NEGATIVE, check_numbers, whole
 from ..rounding import Bounded
@@ -44,6 +44,8 @@ class Sampled(NamedTuple):
     w: np.ndarray  # (d,) of the program over the cuts
     seen: int  # examples drawn so far
     limit: float  # examples to draw
+    best: DualPoint  # the feasible one of the largest dual value so far, with its lower end
+    lower: float
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ class SampledCuts:
         size = min(sample_size(self.sample, n)[0], n)
         cuts = OneSlack().init(oracle, geometry, start)
         members = [np.zeros(0, np.int64) for _ in cuts.a]
-        return Sampled(cuts, members, n / size, 1.0, cuts.v, cuts.w, 0, float(self.epochs * n))
+        given = n / size, 1.0, cuts.v, cuts.w, 0, float(self.epochs * n)
+        first = no_point(oracle.n_features)
+        return Sampled(cuts, members, *given, first, geometry.bounded_dual(first).lower)
 
     def epoch(self, oracle, geometry, state: Sampled, rng):
         """The cut of a sample at w, then the program over all cuts."""
@@ -111,15 +115,18 @@ class SampledCuts:
         whole = len(chosen) == oracle.n_examples
         drawn = state.seen + len(chosen)
         given = cuts, members, state.scale, theta, theta * cuts.v, cuts.w, drawn, state.limit
-        return Sampled(*given), Bound(seen, w if whole else None)
+        best, lower = combined(cuts, theta * (1.0 - 1e-12)), state.lower
+        found = geometry.bounded_dual(best).lower
+        best, lower = (best, found) if found > lower else (state.best, lower)
+        return Sampled(*given, best, lower), Bound(seen, w if whole else None)
 
     def linear(self, state: Sampled) -> float:
         """l(alpha) of the feasible dual point."""
         return state.theta * float(state.cuts.b @ state.cuts.a)
 
     def dual_point(self, oracle, geometry, state: Sampled) -> DualPoint:
-        """v and l(alpha) of the feasible dual point made anew."""
-        return combined(state.cuts, state.theta * (1.0 - 1e-12))
+        """v and l(alpha) of the best feasible dual point, made anew in its epoch."""
+        return state.best
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator

@@ -314,7 +314,7 @@ class ArrayCache:
         if places.size:
             chosen = np.zeros_like(duals)
             chosen[places] = duals[places]
-            linear, v, error = self.point_of(data, cost, chosen)
+            linear, v, error, _ = self.point_of(data, cost, chosen)
             self.base += sign * self.in_layout(v)
             self.base_error += self.in_layout(error) + U * np.abs(self.base)
             self.base_linear += sign * linear.value
