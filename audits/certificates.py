@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import widemargin
 
 from .random_fits import FAMILIES, Case
+from .running import describe
 
 NAME = "certificates"
 TARGET = 20_000
@@ -61,7 +62,7 @@ def fitted(case: Case, make: Any) -> tuple[widemargin.Audit | None, str | None]:
             model = make()
         except (ValueError, ArithmeticError) as error:
             is_refusal = any(word in str(error) for word in REFUSALS)
-            return None, None if is_refusal else f"{type(error).__name__}: {error}"
+            return None, None if is_refusal else describe(error)
     wrong = [w for w in heard if issubclass(w.category, RuntimeWarning)]
     if wrong:
         return None, f"RuntimeWarning: {wrong[0].message} at {wrong[0].filename}:{wrong[0].lineno}"

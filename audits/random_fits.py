@@ -183,16 +183,24 @@ def spoken(params: dict[str, Any], **more: Any) -> str:
 # ------------------------------------------------------------------ families
 
 BATCH = ("auto", "dual_coordinate", "one_slack", "n_slack", "block_frank_wolfe")
-STREAMS = ("streaming_dual", "out_of_core")
 
 
-def fits(kind: Any, X: Any, y: Any, params: dict[str, Any], solvers: Any, weights: Any):
+def solvers(rng: Random, params: dict[str, Any], newton: bool = False) -> list[str]:
+    """Two solvers that take such a problem."""
+    pool: list[str] = [*BATCH, "streaming_dual"]
+    is_plain = not ({"prior", "nonnegative"} & set(params)) and params.get("rescaling") != "slack"
+    if is_plain:
+        pool += ["out_of_core"] + ["proximal_newton"] * newton
+    return [str(name) for name in rng.choice(pool, 2, replace=False)]
+
+
+def fits(kind: Any, X: Any, y: Any, params: dict[str, Any], names: list[str], weights: Any):
     """Fits of one objective by several solvers."""
 
     def make(solver: str) -> Callable[[], Any]:
         return lambda: kind(solver=solver, **params).fit(X, y, sample_weight=weights)
 
-    return {str(solver): make(str(solver)) for solver in solvers}
+    return {name: make(name) for name in names}
 
 
 def binary(rng: Random, folder: Path) -> Case:
@@ -205,12 +213,10 @@ def binary(rng: Random, folder: Path) -> Case:
     params["loss"] = losses(rng, 2)
     if rng.random() < 0.2:
         params["class_weight"] = "balanced" if heard in ("none", "random") else {0: 0.3, 1: 2.0}
-    pool = (*BATCH, "proximal_newton") if not params.get("nonnegative") else BATCH
-    solvers = rng.choice((*pool, *STREAMS), 2, replace=False)
     return Case(
         X,
         y,
-        fits(SVMClassifier, X, y, params, solvers, weights),
+        fits(SVMClassifier, X, y, params, solvers(rng, params, newton=True), weights),
         spoken(params, data=kind, shape=X.shape, weights=heard),
         {"sample_weight": weights},
     )
@@ -227,11 +233,10 @@ def several(rng: Random, folder: Path) -> Case:
         params["prior"] = (float(params["prior"][0][0]), float(10.0 ** rng.uniform(-3, 3)))
     params["rescaling"] = str(rng.choice(["margin", "margin", "slack"]))
     params["loss"] = losses(rng, K)
-    solvers = rng.choice((*BATCH, *STREAMS), 2, replace=False)
     return Case(
         X,
         y,
-        fits(SVMClassifier, X, y, params, solvers, weights),
+        fits(SVMClassifier, X, y, params, solvers(rng, params), weights),
         spoken(params, data=kind, shape=X.shape, classes=K, weights=heard),
         {"sample_weight": weights},
     )
@@ -250,11 +255,10 @@ def tree(rng: Random, folder: Path) -> Case:
     params["inner_nodes"] = bool(rng.random() < 0.3)
     if rng.random() < 0.4:
         params["level_sizes"] = [0.5, 1.7, 0.3]
-    solvers = rng.choice((*BATCH, *STREAMS), 2, replace=False)
     return Case(
         X,
         y,
-        fits(TaxonomyClassifier, X, y, params, solvers, weights),
+        fits(TaxonomyClassifier, X, y, params, solvers(rng, params), weights),
         spoken(params, data=kind, shape=X.shape, classes=len(names), weights=heard),
         {"sample_weight": weights},
     )
@@ -270,12 +274,10 @@ def real(rng: Random, folder: Path) -> Case:
     heard, weights = sample_weights(rng, n)
     params = linear(rng, X.shape[1])
     params["epsilon"] = float(rng.choice([0.0, 0.1, 1.0, 1e3]))
-    pool = (*BATCH, "proximal_newton") if not params.get("nonnegative") else BATCH
-    solvers = rng.choice((*pool, *STREAMS), 2, replace=False)
     return Case(
         X,
         y,
-        fits(SVMRegressor, X, y, params, solvers, weights),
+        fits(SVMRegressor, X, y, params, solvers(rng, params, newton=True), weights),
         spoken(params, data=kind, shape=X.shape, weights=heard),
         {"sample_weight": weights},
     )

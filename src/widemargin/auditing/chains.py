@@ -77,6 +77,15 @@ class ChainObjective:
             total = total.plus((hinge * self.cost[same]).sum(0).number())
         return total.widened(COST_ULPS * U * abs(total.value) * self.rounds())
 
+    def float_error(self, w: np.ndarray) -> float:
+        """What an evaluation in float64 may be wrong by."""
+        nodes, steps = self.tables(np.abs(w))
+        most = float(nodes.value.max() + steps.value.max() + self.chain.cost.max())
+        lengths = self.X.lengths.astype(float)
+        terms = self.X.rows.nnz / self.X.n_positions + 8.0 + float(lengths.max())
+        slack = float(lengths.max()) if self.slack else 1.0
+        return slack * terms * U * most * 2.0 * float(self.cost @ lengths)
+
     def rounds(self) -> float:
         """Whether weights of examples or lengths make numbers that are rounded."""
         return float(self.chain.normalised or bool(np.any(self.cost != self.cost[:1])))
@@ -108,11 +117,14 @@ class ChainObjective:
         b, t = np.arange(B)[:, None], np.arange(T)
         total = nodes[b, t, path].sum(1)
         for at in range(1, T):
-            total = total + self.step(steps, at)[
-                np.arange(B) if steps.shape[0] > 1 else np.zeros(B, int),
-                path[:, at - 1],
-                path[:, at],
-            ]
+            total = (
+                total
+                + self.step(steps, at)[
+                    np.arange(B) if steps.shape[0] > 1 else np.zeros(B, int),
+                    path[:, at - 1],
+                    path[:, at],
+                ]
+            )
         return total
 
     def step(self, steps: Twofold, t: int) -> Twofold:
@@ -153,7 +165,9 @@ class ChainObjective:
             gone_moved[:, :, 0] = True
             wrong = is_wrong[:, t][:, :, None]
             dead = np.where(wrong, gone_moved, gone)
-            top = Twofold(*(np.where(wrong, m, p) for m, p in zip(parts3(moved), parts3(top))))
+            top = Twofold(
+                *(np.where(wrong, m, p) for m, p in zip(parts3(moved), parts3(top), strict=False))
+            )
             best = without(top + nodes[:, t][:, :, None], dead)
         dead = dead | self.blocked[K + 1][None, :, None]
         above = without(best, dead).max(1) - own[:, None]
@@ -179,4 +193,3 @@ def without(found: Twofold, never: np.ndarray) -> Twofold:
     return Twofold(
         np.where(never, NEVER, high), np.where(never, 0.0, low), np.where(never, 0.0, error)
     )
-

@@ -3,6 +3,8 @@
 Each kind has `exact(scores, some)`, of scores (rows, outputs) to twice the digits, and
 `rough(scores, some)` in plain float64 with the derivative by the scores; `some` is a slice of rows.
 
+`most` is the largest derivative of a hinge by a score, `size` that of its other terms.
+
 symbol      meaning
 s           scores of the outputs of a row
 a           what a wrong answer costs
@@ -28,13 +30,13 @@ class Signed:
     """
 
     n_outputs, n_extra, has_rough = 1, 0, True
-    most = 1.0  # largest derivative of a hinge by a score
 
     def __init__(self, sign: np.ndarray, cost: np.ndarray, slack: bool):
         self.sign, self.slack = sign, slack
         self.factor = cost if slack else np.ones(len(cost))
         self.base = np.ones(len(cost)) if slack else cost
         self.most = float(self.factor.max(initial=1.0))
+        self.size = float(self.base.max(initial=0.0))
 
     def exact(self, scores: Twofold, some: slice, extra: Any = None) -> Twofold:
         found = self.base[some] - scores[:, 0] * self.sign[some]
@@ -54,6 +56,7 @@ class Tube:
 
     def __init__(self, y: np.ndarray, epsilon: float):
         self.y, self.epsilon = y, epsilon
+        self.size = float(np.abs(y).max(initial=0.0)) + epsilon
 
     def exact(self, scores: Twofold, some: slice, extra: Any = None) -> Twofold:
         away = self.y[some] - scores[:, 0]
@@ -83,8 +86,9 @@ class Classes:
     def __init__(self, label: np.ndarray, loss: np.ndarray, slack: bool, nodes: Any = None):
         self.label, self.loss, self.slack, self.nodes = label, loss, slack, nodes
         self.n_outputs = len(loss) if nodes is None else nodes.shape[1]
+        self.size = max(1.0, float(loss.max()))
         sizes = 1.0 if nodes is None else float(np.abs(nodes).sum(1).max())
-        self.most = 2.0 * sizes * (max(1.0, float(loss.max())) if slack else 1.0)
+        self.most = 2.0 * sizes * (self.size if slack else 1.0)
 
     def exact(self, scores: Twofold, some: slice, extra: Any = None) -> Twofold:
         y = self.label[some]

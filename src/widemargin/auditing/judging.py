@@ -12,7 +12,8 @@ from .rivals import Rival, rivals
 from .rows import Unjudged
 from .twofold import Number
 
-#: How far a claim may be above the measured objective: relatively, and in bounds of its error.
+#: How far a claim may be above the measured objective: relatively, and in units of what plain
+#: float64 may be wrong by.
 ABOVE, ERRORS = 1e-9, 100.0
 #: The part of sum_i C_i that relative gaps are measured by where the optimum is 0.
 FLOOR = 1e-12
@@ -133,8 +134,8 @@ def judged(certificate: Any, objective: Any, w: np.ndarray, claim: dict[str, Any
     tried: list[Rival] = [] if objective.is_bound else rivals(objective, w)
     found["others"] = tuple((rival.name, rival.objective) for rival in tried)
     for wrong in (
-        refuted_primal(certificate, measured, objective),
-        refuted_dual(certificate, measured, tried, objective),
+        refuted_primal(certificate, measured, objective, w),
+        refuted_dual(certificate, tried),
     ):
         if wrong:
             return Audit(False, wrong, **found)
@@ -191,7 +192,7 @@ def refuted_weights(objective: Any, w: np.ndarray) -> str | None:
     return None
 
 
-def refuted_primal(certificate: Any, measured: Number, objective: Any) -> str | None:
+def refuted_primal(certificate: Any, measured: Number, objective: Any, w: np.ndarray) -> str | None:
     """Whether the claimed objective is not that of the returned weights."""
     if certificate.scope == "cache" or certificate.is_estimate:
         return None
@@ -201,9 +202,8 @@ def refuted_primal(certificate: Any, measured: Number, objective: Any) -> str | 
             f"the returned weights have the objective {measured.value!r}, which is above the "
             f"claimed {claimed!r}"
         )
-    room = ABOVE * max(abs(measured.value), FLOOR * float(objective.cost.sum()))
-    room += getattr(objective, "room", 0.0)
-    if not objective.is_bound and claimed > measured.upper + room + ERRORS * measured.error:
+    room = ABOVE * abs(measured.value) + ERRORS * objective.float_error(w)
+    if not objective.is_bound and claimed > measured.upper + room:
         return (
             f"the returned weights have the objective {measured.value!r}, and {claimed!r} is "
             "claimed"
@@ -211,15 +211,11 @@ def refuted_primal(certificate: Any, measured: Number, objective: Any) -> str | 
     return None
 
 
-def refuted_dual(
-    certificate: Any, measured: Number, tried: list[Rival], objective: Any
-) -> str | None:
+def refuted_dual(certificate: Any, tried: list[Rival]) -> str | None:
     """Whether a weight vector is better than the claimed lower bound."""
-    if not tried:
+    if not tried or certificate.dual <= tried[0].objective:
         return None
     best = tried[0]
-    if certificate.dual <= best.objective + getattr(objective, "room", 0.0):
-        return None
     return (
         f"the optimum is claimed to be at least {certificate.dual!r}, and {best.name} have the "
         f"objective {best.objective!r}"

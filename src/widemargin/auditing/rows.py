@@ -93,7 +93,7 @@ class RowObjective:
         self.X, self.cost, self.hinge, self.bias = X, cost, hinge, bias
         self.prior, self.size, self.has_rough = prior, prior.size, hinge.has_rough
         values = X.data if sp.issparse(X) else X
-        if np.abs(values).max(initial=0.0) > LARGEST:
+        if float(np.abs(values).max(initial=0.0)) > LARGEST:
             raise Unjudged("X has numbers beyond 1e270")
 
     def parts(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -142,6 +142,17 @@ class RowObjective:
             flat = np.append(flat, (more * self.cost[:, None]).sum(0))
         value, own = self.prior.rough(w)
         return value + float(self.cost @ hinge), own + flat
+
+    def float_error(self, w: np.ndarray) -> float:
+        """What an evaluation in float64 may be wrong by."""
+        table, extra = self.parts(w)
+        d, X = self.X.shape[1], abs(self.X)
+        sizes = np.asarray(X @ np.abs(table[:, :d]).T)
+        if self.bias:
+            sizes = sizes + self.bias * np.abs(table[:, d])
+        each = sizes.max(1, initial=0.0) + np.abs(extra).sum() + self.hinge.size
+        terms = (X.nnz / max(1, X.shape[0]) if sp.issparse(X) else d) + 8.0
+        return float(terms * U * self.hinge.most * (self.cost @ each))
 
     def stored_error(self, w: np.ndarray) -> float:
         """What the objective may differ by from that of the weights before they were stored.

@@ -21,10 +21,11 @@ FEW = 12
 class Separate:
     """Labels that do not touch each other: sum_l max(0, cost_l - t_l u_l)."""
 
-    n_extra, most, has_rough = 0, 1.0, True
+    n_extra, has_rough = 0, True
 
     def __init__(self, Y: np.ndarray, costs: np.ndarray):
         self.n_outputs = Y.shape[1]
+        self.most, self.size = float(self.n_outputs), float(costs.max())
         self.sign = np.where(Y == 1, 1.0, -1.0)
         self.cost = np.where(Y == 1, costs[:, 0], costs[:, 1])
 
@@ -57,8 +58,8 @@ class Forest:
         self.Y, self.costs, self.parent = np.asarray(Y, np.int64), costs, np.asarray(parent)
         self.pairs, self.closed, self.by_edge, self.slack = pairs, closed, by_edge, slack
         self.n_outputs, self.n_extra = Y.shape[1], 4 * len(pairs)
-        worst = float(costs.max(1).sum()) if slack else 1.0
-        self.most = self.n_outputs * max(1.0, worst)
+        self.size = max(1.0, float(costs.max(1).sum()))
+        self.most = self.n_outputs * (self.size if slack else 1.0)
 
     def losses(self, truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         """Costs of each label, (n, M, L)."""
@@ -167,4 +168,3 @@ class Tree(Forest):
             found.append(node)
             waiting += [int(child) for child in np.flatnonzero(self.parent == node)]
         return found
-
