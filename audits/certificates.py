@@ -16,9 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import widemargin
 
-from .random_fits import FAMILIES, Case
+from . import random_fits, random_outputs
+from .random_fits import Case
 from .running import describe
 
+FAMILIES = random_fits.FAMILIES + random_outputs.FAMILIES
 NAME = "certificates"
 TARGET = 20_000
 #: Consecutive seeds of one family.
