@@ -183,7 +183,8 @@ def parts3(twofold: Twofold) -> tuple[Any, Any, Any]:
 
 def parts(twofold: Twofold, index: Any) -> tuple[Any, Any, Any]:
     """The three arrays with a new axis in front, or indexed."""
-    return tuple(array[index] for array in parts3(twofold))  # type: ignore[return-value]
+    high, low, error = parts3(twofold)
+    return high[index], low[index], error[index]
 
 
 def without(found: Twofold, never: np.ndarray) -> Twofold:

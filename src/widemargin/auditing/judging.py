@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .identity import is_other_data
 from .models import objective_of
 from .rivals import Rival, rivals
 from .rows import Unjudged
@@ -35,7 +36,8 @@ class Audit:
     scope : str
         As claimed; "" without a certificate.
     objective, error : float
-        Of the returned weights, as measured, and how far it may be off; NaN where not measured.
+        Of the returned weights, as measured, and how far it may be off; NaN where not measured. Of
+        a latent model at the completions that these weights make.
     others : tuple of pairs (str, float)
         The weight vectors that were tried, and upper bounds of their objectives, the smallest
         first.
@@ -111,6 +113,8 @@ def audit(
     if certificate is None:
         why = getattr(model, "uncertified_", None)
         return Audit(None, "the model has no certificate" + (f": {why}" if why else ""))
+    if is_other_data(model, X, y, sample_weight, qid):
+        return Audit(None, "these are not the data, labels and weights that the model learnt from")
     claim = {name: getattr(certificate, name) for name in ("primal", "dual", "gap", "scope")}
     try:
         objective, w = objective_of(model, X, y, sample_weight, qid, problem)

@@ -123,7 +123,8 @@ def table_prior(model: Any, outputs: int, d: int, bias: float, extra: int = 0) -
     width, size = d + bool(bias), outputs * (d + bool(bias)) + extra
     place = (np.arange(outputs)[:, None] * width + np.arange(d)).ravel()
     mean, variance = (0.0, 1.0) if model.prior is None else model.prior
-    flat_mean, flat_variance = np.zeros(size), np.ones(size)
+    flat_mean = np.zeros(size)
+    flat_variance: Any = np.ones(size)
     flat_mean[place] = np.broadcast_to(np.asarray(mean, float), (outputs, d)).ravel()
     variance = np.asarray(variance, float)
     if variance.shape == (outputs * d, outputs * d) and variance.size > 1:
