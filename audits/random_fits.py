@@ -194,6 +194,11 @@ def solvers(rng: Random, params: dict[str, Any], newton: bool = False) -> list[s
     return [str(name) for name in rng.choice(pool, 2, replace=False)]
 
 
+def batch(rng: Random) -> list[str]:
+    """Two solvers that take any problem."""
+    return [str(name) for name in rng.choice([*BATCH, "streaming_dual"], 2, replace=False)]
+
+
 def fits(kind: Any, X: Any, y: Any, params: dict[str, Any], names: list[str], weights: Any):
     """Fits of one objective by several solvers."""
 
@@ -261,7 +266,7 @@ def tree(rng: Random, folder: Path) -> Case:
     return Case(
         X,
         y,
-        fits(TaxonomyClassifier, X, y, params, solvers(rng, params), weights),
+        fits(TaxonomyClassifier, X, y, params, batch(rng), weights),
         spoken(params, data=kind, shape=X.shape, classes=len(names), weights=heard),
         {"sample_weight": weights},
     )

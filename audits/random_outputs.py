@@ -21,9 +21,9 @@ from widemargin import (
 from widemargin.losses import Taxonomy
 
 from .random_fits import (
-    BATCH,
     Case,
     Random,
+    batch,
     common,
     fits,
     labels,
@@ -56,7 +56,7 @@ def sets(rng: Random, folder: Path) -> Case:
     if "loss" not in params and rng.random() < 0.4:
         params["loss"] = rng.uniform(0.1, 3.0, (L, 2))
     heard, weights = sample_weights(rng, n)
-    names = [str(name) for name in rng.choice([*BATCH, "streaming_dual"], 2, replace=False)]
+    names = batch(rng)
     return Case(
         X,
         Y,
@@ -90,7 +90,7 @@ def chains(rng: Random, folder: Path) -> Case:
         legal = [pair for pair in ((1, 0), (0, 0), (1, 1)) if pair not in steps]
         params["constraints"] = legal[:1] or None
     heard, weights = sample_weights(rng, n)
-    names = [str(name) for name in rng.choice([*BATCH, "streaming_dual"], 2, replace=False)]
+    names = batch(rng)
     return Case(
         X,
         y,
@@ -117,7 +117,7 @@ def rankings(rng: Random, folder: Path) -> Case:
     params["rescaling"] = "margin"
     if params["loss"] == "roc_area" or n <= 8:
         params["rescaling"] = str(rng.choice(["margin", "slack"]))
-    names = [str(name) for name in rng.choice([*BATCH, "streaming_dual"], 2, replace=False)]
+    names = batch(rng)
 
     def make(name: str) -> Callable[[], Any]:
         return lambda: Ranker(solver=name, **params).fit(X, y, qid=qid)
@@ -166,7 +166,7 @@ def functions(rng: Random, folder: Path) -> Case:
     params["max_passes"] = min(params["max_passes"], 50)
     params["rescaling"] = str(rng.choice(["margin", "margin", "slack"]))
     heard, weights = sample_weights(rng, n)
-    names = [str(name) for name in rng.choice([*BATCH, "streaming_dual"], 2, replace=False)]
+    names = batch(rng)
     return Case(
         X,
         y,

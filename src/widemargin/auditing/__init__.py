@@ -4,7 +4,7 @@
 |---|---|
 | `twofold.py` | arrays of twice the digits with bounds on their error |
 | `regulariser.py` | priors |
-| `hinges.py`, `sets.py`, `rows.py` | objectives of rows of numbers: classes, targets, sets of labels |
+| `hinges.py`, `sets.py`, `rows.py` | objectives of rows: classes, targets, sets of labels |
 | `chains.py`, `rankings.py` | of sequences and of queries |
 | `problems.py`, `latent.py`, `machines.py` | of functions, of hidden variables, of kernels |
 | `models.py`, `identity.py` | from a fitted estimator and its data to its objective |
