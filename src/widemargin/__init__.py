@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .auditing import Audit, audit
     from .checking import check_problem
     from .displays import ConvergenceDisplay
     from .estimators import (
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from .stopping import Gap, HeldOut, OracleCalls, Passes, Seconds, TrainingHinge, Validation
 
 _HOMES = {
+    "Audit": "auditing",
+    "audit": "auditing",
     "Ranker": "estimators",
     "LatentSVM": "estimators",
     "LatentStructuredSVM": "estimators",
@@ -61,6 +64,7 @@ _HOMES = {
     "Validation": "stopping",
 }
 _MODULES = {
+    "auditing",
     "checking",
     "datasets",
     "displays",
@@ -76,6 +80,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Audit",
     "Certificate",
     "ConvergenceDisplay",
     "Gap",
@@ -97,6 +102,7 @@ __all__ = [
     "TaxonomyClassifier",
     "TrainingHinge",
     "Validation",
+    "audit",
     "check_problem",
     "load",
 ]

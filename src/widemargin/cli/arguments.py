@@ -103,6 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_predict,
         add_evaluate,
         add_verify,
+        add_audit,
         add_info,
         add_report,
         add_convert,
@@ -277,6 +278,12 @@ def add_verify(commands: Any) -> None:
     parser = add_applied(commands, "verify", text, "apply:verify")
     back = "write the model with its new certificate"
     parser.add_argument("-o", "--output", metavar="MODEL", help=back)
+    add_output(parser)
+
+
+def add_audit(commands: Any) -> None:
+    text = "check a certificate by an independent evaluation of the training data"
+    parser = add_applied(commands, "audit", text, "audit:audit")
     add_output(parser)
 
 

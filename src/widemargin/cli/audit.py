@@ -1,0 +1,35 @@
+"""`widemargin audit`: a certificate judged by an independent evaluation of the training data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from ..auditing import audit as judge
+from .apply import data_of, load_model
+from .reading import Loaded, load_rows
+from .scores import task_of
+from .words import plain_json
+
+
+def audit(args: Any) -> int:
+    """The command; 0 where the certificate is confirmed."""
+    model = load_model(args.model)
+    data = data_in_memory(args, model)
+    found = judge(model, data.X, data.y, sample_weight=data.weight, qid=data.qid)
+    print(json.dumps(plain_json(asdict(found))) if args.json else str(found), flush=True)
+    return 0 if found.verdict else 1
+
+
+def data_in_memory(args: Any, model: Any) -> Loaded:
+    """All examples, read as those of the model were."""
+    stream = data_of(args, model)
+    if task_of(model) == "tag":
+        from .tagging import load_sequences
+
+        loaded = load_sequences(stream)
+    else:
+        loaded = load_rows(stream)
+    assert loaded is not None  # there is no limit of memory
+    return loaded
