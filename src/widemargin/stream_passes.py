@@ -92,12 +92,15 @@ class Driver:
             position = None
             run.end_pass()
             last = self.passes is not None and run.passes >= self.passes
-            if self.verify or (not last and run.checks_gap(self.passes)):
+            at_the_end = last and run.proves_at_the_end
+            if self.verify or at_the_end or (not last and run.checks_gap(self.passes)):
                 run.record("verify", force=True)
                 certificate = run.verify(self.stream, self.look_up)
                 run.record("verify", force=True)
                 if certificate.gap <= run.tol:
                     return "gap"
+                if run.is_hopeless:
+                    return "rounding"
             if last:
                 return "passes"
             self.between(None, force=True)

@@ -218,6 +218,12 @@ class KernelCuts(NoBias):
         return self.table["f"].copy()
 
     @property
+    def dual_variables(self) -> np.ndarray:
+        """Of the last program over the cuts: f of the best objective may be older."""
+        part = self.Z[:, : self.support.n_slots].astype(np.float64)
+        return np.einsum("t,tsk->sk", self.a, part)
+
+    @property
     def dual(self) -> float:
         return float(self.best[2]) if self.size is None else float("nan")
 
