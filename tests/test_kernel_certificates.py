@@ -49,10 +49,16 @@ def hinges(F, y, model) -> np.ndarray:
 def objective(model, X, y, C, values) -> float:
     """The objective of what the model returns over the rows as given; `values` gives k."""
     machine = model._current_machine()
-    centres = np.asarray(machine.support.patterns.plain.toarray() if not machine.support.dense
-                         else machine.support.patterns.plain, LONG)
-    beta = np.asarray(machine.proof if machine.dual is not None and has_kappa(model)
-                      else machine.coefficients, LONG)
+    centres = np.asarray(
+        machine.support.patterns.plain.toarray()
+        if not machine.support.dense
+        else machine.support.patterns.plain,
+        LONG,
+    )
+    beta = np.asarray(
+        machine.proof if machine.dual is not None and has_kappa(model) else machine.coefficients,
+        LONG,
+    )
     kappa = kappa_of(model, beta.shape[1])
     F = values(X, centres) @ beta @ kappa + machine.offsets.astype(LONG)
     square = np.einsum("sy,st,tz,zy->", beta, values(centres, centres), beta, kappa)
@@ -100,7 +106,9 @@ def test_values_and_sums_are_within_their_bounds(wide):
             F = exact_values(kernel, B, A) @ c
             square = np.einsum("sk,st,tk->", c, exact_values(kernel, A, A), c)
             if wide:
-                A, B = (sp.hstack([sp.csr_matrix(M), sp.csr_matrix((len(M), 3000))]) for M in (A, B))
+                A, B = (
+                    sp.hstack([sp.csr_matrix(M), sp.csr_matrix((len(M), 3000))]) for M in (A, B)
+                )
             function = kernel_sum(kernel, numbers_of(A), c)
             found, form = bounded_scores(function, numbers_of(B)), bounded_square(function)
             off = abs(found.values - F).max(axis=1)
@@ -121,7 +129,11 @@ CASES = {
     "weighted": ("lasvm", {"loss": np.array([[0, 3.0], [0.5, 0]]), "rescaling": "slack"}, 2),
     "several": ("larank", {}, 3),
     "losses": ("sonline", {"loss": np.array([[0, 1, 2], [3, 0, 1], [0.5, 1, 0]])}, 3),
-    "output kernel": ("sonline", {"output_kernel": np.array([[2, 1, 0], [1, 2, 0], [0, 0, 1.0]])}, 3),
+    "output kernel": (
+        "sonline",
+        {"output_kernel": np.array([[2, 1, 0], [1, 2, 0], [0, 0, 1.0]])},
+        3,
+    ),
     "cuts": ("one_slack", {}, 2),
     "cuts of losses": (
         "one_slack",
@@ -166,3 +178,89 @@ BETTER = {
     "sonline": SOnline(epochs=5, tau=1e-6),
     "one_slack": OneSlack(),
 }
+
+
+def test_given_and_called_kernels():
+    """Values of the caller's own are taken as they are: the same certificate."""
+    rng = np.random.default_rng(5)
+    X, y = blobs(rng, 40, 3, 2)
+    K = np.asarray(exact_values(RBF(0.5), X, X), np.float64)
+    params = {"C": 2.0, "precision": "float64", "random_state": 0, "fit_intercept": True}
+    given = SVMClassifier(kernel="precomputed", **params).fit(K, y)
+    called = SVMClassifier(kernel=lambda A, B: exact_values(RBF(0.5), A, B).astype(float), **params)
+    called.fit(X, y)
+
+    def of_numbers(a, b):
+        rows = np.arange(40) if np.ndim(a) == 2 and np.shape(a)[1] == 40 else np.int64(a)[:, 0]
+        return K[np.ix_(rows, np.int64(b)[:, 0])].astype(LONG)
+
+    one, two = judged(given, K, y, np.full(40, 2.0), of_numbers), called.certificate_
+    assert one.primal == pytest.approx(two.primal, rel=1e-6) and one.gap < 1e-2 > two.gap
+    with pytest.raises(ValueError, match="makes the certificate itself"):
+        given.verify((K, y))
+
+
+@pytest.mark.parametrize("kernel", ["poly", "sigmoid"])
+def test_nothing_is_claimed_of_an_indefinite_kernel(kernel):
+    rng = np.random.default_rng(6)
+    X, y = blobs(rng, 60, 3, 2)
+    options = {"kernel": lambda A, B: np.tanh(A @ B.T - 1.0)}
+    if kernel == "poly":
+        options = {"kernel": "poly", "degree": 2, "coef0": -1.0, "gamma": 1.0}
+    model = SVMClassifier(random_state=0, **options).fit(X, y)
+    assert model.certificate_ is None
+    assert "not positive semi-definite" in model.uncertified_
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        model.verify((X, y))
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        model.fit_stream((X, y), passes=None)
+
+
+def test_of_a_file_and_of_wide_rows(tmp_path):
+    """A saved machine is verified as it was; sparse rows with many columns, too."""
+    rng = np.random.default_rng(7)
+    X, y = blobs(rng, 60, 3, 3)
+    wide = sp.hstack([sp.csr_matrix(X), sp.csr_matrix((60, 3000))]).tocsr()
+    kappa = np.array([[2, 1, 0], [1, 2, 0], [0, 0, 1.0]])
+    for data, options in ((X, {"output_kernel": kappa, "solver": "sonline"}), (wide, {})):
+        model = SVMClassifier(kernel="rbf", gamma=0.5, random_state=0, **options).fit(data, y)
+        model.save(tmp_path / "model")
+        again = load(tmp_path / "model").verify((data[::-1], y[::-1]))
+        first = model.verify((data, y))
+        assert again.primal == pytest.approx(first.primal, rel=1e-12)
+        assert again.dual == pytest.approx(first.dual, rel=1e-12)
+
+
+def test_which_fits_end_with_a_certificate():
+    """Where it takes a fifth of the kernel values that learning took, or very few."""
+    rng = np.random.default_rng(8)
+    X, y = blobs(rng, 900, 3, 2)
+    options = {"kernel": "rbf", "gamma": 0.5, "random_state": 0}
+    assert SVMClassifier(**options).fit(X[:50], y[:50]).certificate_ is not None
+    online = SVMClassifier(**options).fit(X, y)
+    assert online.certificate_ is None and "verify" in online.uncertified_
+    cuts = SVMClassifier(solver="one_slack", **options).fit(X, y)
+    assert cuts.certificate_.scope == "data" and cuts.uncertified_ is None
+    computed = cuts.history_["kernel_evaluations"][-1]
+    assert 900 * cuts.n_support_ + cuts.n_support_**2 <= 0.2 * computed
+    assert cuts.verify((X, y)).primal == cuts.certificate_.primal
+
+
+def test_where_rounding_alone_exceeds_the_tolerance_the_fit_ends():
+    rng = np.random.default_rng(9)
+    X, y = blobs(rng, 40, 3, 2)
+    X = 1e9 * (1.0 + 1e-9 * X)
+    model = SVMClassifier(1e8, kernel="poly", degree=3, gamma=1e-9, solver="lasvm", tol=1e-12)
+    model.set_params(precision="float64", random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit_stream((X, y), passes=None)
+    assert model.stopped_by_ == "rounding" and model.certificate_.gap > 1e-12
+
+
+def test_taxonomies_between_classes():
+    rng = np.random.default_rng(10)
+    X, y = blobs(rng, 45, 3, 3)
+    tree = Taxonomy({0: "a", 1: "a", "a": "root", 2: "root"})
+    model = SVMClassifier(kernel="rbf", gamma=0.5, output_kernel=tree, solver="sonline")
+    model.set_params(random_state=0, precision="float64").fit(X, y)
+    assert model.verify((X, y)).gap < 0.3

@@ -358,7 +358,7 @@ class KernelModel(Streaming):
         self.n_features_in_ = self._columns
         self.intercept_ = learner.offsets.copy()
         self._certificate = run.certificate
-        self.uncertified_ = run.solver.uncertified
+        self.uncertified_ = run.uncertified
         if run.certificate is None and self.uncertified_ is None:
             self.uncertified_ = (
                 "a kernel machine's objective takes a pass of kernel values over all data; "
