@@ -5,7 +5,7 @@
 The dual value of LaSVM and LaRank is a lower bound for all data seen, since examples that were
 passed over have dual variables 0. Both ends of a certificate are made anew in double precision by a
 pass at fixed f (`kernel_certificate.py`), which costs as many kernel values as predicting all data.
-`fit` ends with one where that is at most a fifth of the values that learning took; else it is made
+`fit` ends with one where that is at most an eighth of the values that learning took; else it is made
 on request (`verify`). SVMD and NORMA have no objective to be certified.
 """
 
@@ -25,9 +25,10 @@ from .stream_run import StreamRun, add_part, check_same, spacing
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
-#: Kernel values of a pass at fixed f for each that learning took, at most, where `fit` makes one;
-#: so few of them that they take no time are made in any case.
-SHARE, FEW = 0.2, 1 << 16
+#: Kernel values of a pass at fixed f for each that learning took, at most, where `fit` makes one: in
+#: double precision they are dearer, and this many take a fifth of its time or less. So few that they
+#: take milliseconds are made in any case.
+SHARE, FEW = 0.125, 1 << 16
 
 
 def machine_now(learner) -> Machine:
