@@ -130,7 +130,9 @@ def test_linear_kernel_is_the_linear_model():
     assert two.primal == pytest.approx(one.primal, rel=1e-3)
     scores = kernel.decision_function(X)
     total = 0.5 * hinges(scores, Y, COST, "slack").sum()
-    assert kernel.verify((X, Y)).primal == pytest.approx(0.5 * kernel.square_norm_ + total)
+    centres = kernel.support_vectors_
+    square = np.sum((centres @ centres.T) * (kernel.dual_coef_.T @ kernel.dual_coef_))
+    assert kernel.verify((X, Y)).primal == pytest.approx(0.5 * square + total)
 
 
 def test_two_classes_are_weighted():

@@ -223,11 +223,16 @@ def in_blocks(support: Support, coefficients: np.ndarray, n: int, part_of: Calla
 
 
 class Machine(NamedTuple):
-    """f(x): patterns, coefficients (n_slots, outputs) and offsets (outputs,)."""
+    """f(x): patterns, coefficients (n_slots, outputs) and offsets (outputs,).
+
+    `dual` (n_slots, outputs) are dual variables, where they are not the coefficients: they prove
+    how far f is from the optimum.
+    """
 
     support: Support
     coefficients: np.ndarray
     offsets: np.ndarray
+    dual: np.ndarray | None = None
 
     def scores(self, X) -> np.ndarray:
         """f of the rows of X, (n, outputs)."""
@@ -238,10 +243,24 @@ class Machine(NamedTuple):
         """The slots with a coefficient that is not zero."""
         return np.flatnonzero(np.any(self.coefficients != 0, axis=1))
 
+    @property
+    def proof(self) -> np.ndarray:
+        """Dual variables as coefficients, before an output kernel."""
+        return self.coefficients if self.dual is None else self.dual
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The slots that predict or prove."""
+        if self.dual is None:
+            return self.used
+        return np.flatnonzero(np.any((self.coefficients != 0) | (self.dual != 0), axis=1))
+
     def compacted(self) -> Machine:
         """A copy without free slots."""
-        used = self.used
-        return Machine(self.support.part(used), self.coefficients[used], self.offsets.copy())
+        kept = self.kept
+        dual = None if self.dual is None else self.dual[kept]
+        support = self.support.part(kept)
+        return Machine(support, self.coefficients[kept], self.offsets.copy(), dual)
 
 
 # ------------------------------------------------------------ blocks of examples

@@ -3,9 +3,10 @@
     primal(f) = 1/2 |f|^2 + sum_i C_i hinge_i(f)       a pass of scores over all data
 
 The dual value of LaSVM and LaRank is a lower bound for all data seen, since examples that were
-passed over have dual variables 0. The primal is known only after a pass at fixed f, which costs as
-many kernel values as predicting all data; it is made on request (`verify`). SVMD and NORMA have no
-objective to be certified.
+passed over have dual variables 0. Both ends of a certificate are made anew in double precision by a
+pass at fixed f (`kernel_certificate.py`), which costs as many kernel values as predicting all data.
+`fit` ends with one where that is at most an eighth of the values that learning took; else it is made
+on request (`verify`). SVMD and NORMA have no objective to be certified.
 """
 
 from __future__ import annotations
@@ -15,12 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from .certificate import Certificate, make_certificate
+from .certificate import Certificate
 from .expansion import Machine, Support
-from .solvers.kernel_learner import Chooses, KernelSolver, KernelTask, Part, hinges
+from .kernel_certificate import Asked, Measurement, NoCertificate
+from .kernels import Precomputed
+from .solvers.kernel_learner import Chooses, KeepsDual, KernelSolver, KernelTask, Part, hinges
 from .stream_run import StreamRun, add_part, check_same, spacing
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
+
+#: Kernel values of a pass at fixed f for each that learning took, at most, where `fit` makes one: in
+#: double precision they are dearer, and this many take a fifth of its time or less. So few that they
+#: take milliseconds are made in any case.
+SHARE, FEW = 0.125, 1 << 16
+
+
+def machine_now(learner) -> Machine:
+    """What a learner has learnt so far."""
+    dual = learner.dual_variables if isinstance(learner, KeepsDual) else None
+    return Machine(learner.support, learner.coefficients, learner.offsets, dual)
 
 
 class KernelRun(StreamRun):
@@ -43,15 +57,30 @@ class KernelRun(StreamRun):
         super().__init__(solver, None, rng, encode, tol)
         self.make_task: Callable[[], KernelTask] = make_task
         self.make_support: Callable[[Part], Support] = make_support
+        self.indefinite: str | None = None  # why the kernel has no lower bound
 
     @property
     def uncertified(self) -> str | None:
         """Why nothing can be proven, where that is so."""
-        return self.solver.uncertified
+        return self.solver.uncertified or self.indefinite
 
     def checks_gap(self, passes: int | None) -> bool:
         """Only where the number of passes is left to the gap: proving it is dear."""
-        return passes is None and self.solver.uncertified is None
+        return passes is None and self.uncertified is None
+
+    @property
+    def proves_at_the_end(self) -> bool:
+        """Whether `fit` makes a certificate, by the number of kernel values that it takes."""
+        learner = self.learner
+        n, support = learner.task.n_examples, learner.support
+        if n is None or self.uncertified is not None:
+            return False
+        if isinstance(support.kernel, Precomputed):  # they are there
+            return True
+        kept = machine_now(learner).kept.size
+        squares = 1 if support.dtype == np.float64 else 2  # rows and stored patterns differ
+        values = n * kept + squares * kept * (kept + 1) // 2
+        return values <= max(FEW, SHARE * support.n_evaluations)
 
     def begin(self, part: Part) -> None:
         """Make the learner; `part` is the first part of the data."""
@@ -91,7 +120,7 @@ class KernelRun(StreamRun):
     def training_hinge(self, stream: Stream) -> float:
         """The mean hinge over all examples of a stream, by their weights; no value is counted."""
         learner = self.learner
-        machine = Machine(learner.support, learner.coefficients, learner.offsets)
+        machine = machine_now(learner)
         count = learner.support.n_evaluations
         asked = learner.margin_cost, learner.task.rescaling
         total, weights = 0.0, 0.0
@@ -123,30 +152,33 @@ class KernelRun(StreamRun):
         self.learner.end_pass(tau)
 
     def verify(self, stream: Stream, look_up: Callable[[], Any] = lambda: None) -> Certificate:
-        """One pass at fixed f over the data learnt from: a true certificate."""
-        learner = self.learner
-        machine = Machine(learner.support, learner.coefficients, learner.offsets)
-        count = learner.support.n_evaluations
-        asked = learner.margin_cost, learner.task.rescaling
-        total, found = kernel_hinges(stream, self.encode, machine, *asked, look_up)
-        learner.support.n_evaluations = count  # those of training are counted, not of checking
-        check_same(self.fingerprint, found, stream.name)
-        self.n_calls += found.count
-        self.certificate = make_certificate(
-            0.5 * learner.square_norm + total, learner.dual, self.total_cost
-        )
+        """One pass at fixed f over the data learnt from: a true certificate.
+
+        Raises
+        ------
+        NoCertificate
+            Where the kernel turns out not to be positive semi-definite.
+        """
+        task = self.learner.task
+        asked = Asked(self.learner.margin_cost, task.rescaling, task.output_kernel, task.bias)
+        try:
+            measured = Measurement(machine_now(self.learner), asked, look_up)
+            found = measure(measured, stream, self.encode)
+            check_same(self.fingerprint, found, stream.name)
+            self.n_calls += found.count
+            self.certificate = measured.certificate()
+        except NoCertificate as reason:
+            self.indefinite = str(reason)
+            raise
+        self.rounding = measured.rounding
         return self.certificate
 
 
-def kernel_hinges(
-    stream: Stream, encode, machine: Machine, cost, rescaling: str, look_up=lambda: None
-):
-    """(sum of C_i hinge_i, fingerprint) of all examples of a stream."""
-    total, found = 0.0, Fingerprint()
+def measure(measured: Measurement, stream: Stream, encode: Callable[..., Part]) -> Fingerprint:
+    """Add all examples of a stream; what tells them from others."""
+    found = Fingerprint()
     for chunk in stream.chunks():
-        look_up()
         part = encode(chunk)
         add_part(found, part)
-        lost = hinges(machine.scores(part.X), part.Y, cost, rescaling)
-        total += float(np.dot(part.weights, lost))
-    return total, found
+        measured.add(part)
+    return found

@@ -230,6 +230,7 @@ class Precomputed:
     """
 
     matrix: Any = field(default=None, repr=False)
+    is_definite: bool = field(default=True, repr=False)  # no eigenvalue is known to be negative
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         rows = A.matrix if self.matrix is None else self.matrix[numbers(A)]

@@ -55,12 +55,16 @@ def output_matrix(kappa: Any, classes: np.ndarray) -> np.ndarray | None:
     return matrix
 
 
-def warn_unless_psd(matrix: np.ndarray, name: str) -> None:
-    """Tell of a negative eigenvalue: no such features exist, and duals may fall."""
+def warn_unless_psd(matrix: np.ndarray, name: str) -> bool:
+    """Tell of a negative eigenvalue: no such features exist, and duals may fall.
+
+    Returns whether there is none.
+    """
     is_small = len(matrix) <= SMALL
     values = np.linalg.eigvalsh(matrix.astype(np.float64)) if is_small else ritz_values(matrix)
     rounding = 1e-5 if matrix.dtype == np.float32 else 1e-8
-    if values[0] < -rounding * max(1.0, abs(values[-1])):
+    is_fine = bool(values[0] >= -rounding * max(1.0, abs(values[-1])))
+    if not is_fine:
         found = f"is {values[0]:.4g}" if is_small else f"is {values[0]:.4g} or less"
         more = "that much" if is_small else "that much, and a little more,"
         warnings.warn(
@@ -69,6 +73,7 @@ def warn_unless_psd(matrix: np.ndarray, name: str) -> None:
             UserWarning,
             stacklevel=3,
         )
+    return is_fine
 
 
 def ritz_values(matrix: np.ndarray, steps: int = STEPS) -> np.ndarray:

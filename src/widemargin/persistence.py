@@ -39,7 +39,7 @@ WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
 LEARNT = ("progressive_loss_", "n_examples_seen_", "fingerprint_")  # from a stream
 #: Of a kernel machine, besides its patterns.
-MACHINE = ("dual_objective_", "square_norm_", "margin_cost_", "offset_")
+MACHINE = ("margin_cost_", "offset_")
 SEEN = ("n_features_in_", "feature_names_in_")
 #: Parameters that are lists of labels, names or pairs of them.
 LISTS = ("constraints", "transition_features")

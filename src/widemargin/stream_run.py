@@ -147,6 +147,7 @@ class StreamRun:
         self.look_up: Callable[[], None] | None = None  # may raise, within a chunk
         self.stopped = False
         self.is_open_ended = False  # passes go on until the gap is small
+        self.rounding = 0.0  # by how much the ends of the last certificate were moved outwards
         self._began: float | None = None
         self.spacing = FIRST_SPACING  # examples between two rows of the history
         self._told = -np.inf  # when whoever watches was told last
@@ -159,6 +160,17 @@ class StreamRun:
     def checks_gap(self, passes: int | None) -> bool:
         """Whether the gap is proven after each of several passes, to stop when it is small."""
         return self.uncertified is None
+
+    @property
+    def proves_at_the_end(self) -> bool:
+        """Whether the gap is proven after the last pass, whatever the caller asks for."""
+        return False
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether rounding alone keeps the gap above `tol`."""
+        found = self.certificate
+        return found is not None and self.rounding > self.tol * max(abs(found.primal), 1e-300)
 
     # -------------------------------------------------------------- time and books
 

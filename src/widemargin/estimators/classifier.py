@@ -95,7 +95,9 @@ class SVMClassifier(
         K, n_support), their number, and the kernel with its gamma.
     classes_ : array (K,)
     certificate_ : Certificate
-        None for a kernel machine until `verify`; `uncertified_` says why.
+        None for a kernel machine until `verify`, unless its pass over the rows takes at most an
+        eighth of the kernel values that learning took, or the kernel is precomputed;
+        `uncertified_` says why.
     history_ : History
     solver_ : the solver that ran
     loss_matrix_ : array (K, K)

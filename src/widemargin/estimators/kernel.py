@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, gen_batches
 
-from ..certificate import make_certificate
 from ..expansion import Machine, Support
-from ..kernel_run import KernelRun, kernel_hinges
+from ..kernel_certificate import Asked, Measurement, why_indefinite
+from ..kernel_run import KernelRun, machine_now, measure
 from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
-from ..output_kernels import warn_unless_psd
+from ..output_kernels import output_matrix, warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
@@ -94,8 +94,6 @@ class KernelModel(Streaming):
     _lasting: Lasting | None  # what learning goes on from after `fit`
     _given: Any  # a precomputed kernel, while the model is fitted
     solver_: Any
-    dual_objective_: float | None
-    square_norm_: float | None
 
     # ------------------------------------------------------------ what was learnt
 
@@ -145,8 +143,7 @@ class KernelModel(Streaming):
     def _current_machine(self, name: str = "support_vectors_") -> Machine:
         run = getattr(self, "_run", None)
         if isinstance(run, KernelRun) and run.learner is not None:
-            learner = run.learner
-            return Machine(learner.support, learner.coefficients, learner.offsets)
+            return machine_now(run.learner)
         machine = getattr(self, "_machine", None)
         if machine is None:
             raise AttributeError(f"{type(self).__name__} has no {name}: it is no kernel machine.")
@@ -163,7 +160,7 @@ class KernelModel(Streaming):
         self._check_kernel_parameters()
         names = getattr(self, "feature_names_in_", None)
         if self._is_precomputed:
-            self._given = checked_gram(X)
+            self._given = Precomputed(*checked_gram(X))
             X = np.arange(X.shape[0], dtype=np.float64)[:, None]
         order = check_random_state(self.random_state).permutation(X.shape[0])
         solver = self._streaming_solver()
@@ -298,7 +295,10 @@ class KernelModel(Streaming):
             task.C, task.bias = float(self.C), self.fit_intercept is True
             return task
 
-        return KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
+        run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
+        if isinstance(self.kernel, str) and not self._is_precomputed:
+            run.indefinite = why_indefinite(make_kernel(self.kernel, 1.0, self.degree, self.coef0))
+        return run
 
     def _watch(self, run, stream: Stream | None) -> None:
         super()._watch(run, stream)
@@ -318,7 +318,7 @@ class KernelModel(Streaming):
         self.n_features_in_ = self._columns
         support = run.learner.support
         count = support.n_evaluations
-        machine = Machine(support, run.learner.coefficients, run.learner.offsets)
+        machine = machine_now(run.learner)
         rule = self._asked(HeldOut)
         scores = machine.scores(self._other_rows(rule.X))
         support.n_evaluations = count  # those of training are counted
@@ -331,7 +331,7 @@ class KernelModel(Streaming):
                 raise ValueError(
                     "kernel='precomputed' needs all kernel values at once: use fit, not streams."
                 )
-            kernel: Any = Precomputed(self._given)
+            kernel: Any = self._given
         else:
             params = self.gamma, self.degree, self.coef0
             kernel = make_kernel(self.kernel, *params, X=part.X)
@@ -358,15 +358,12 @@ class KernelModel(Streaming):
         self.n_features_in_ = self._columns
         self.intercept_ = learner.offsets.copy()
         self._certificate = run.certificate
-        self.uncertified_ = run.solver.uncertified
+        self.uncertified_ = run.uncertified
         if run.certificate is None and self.uncertified_ is None:
             self.uncertified_ = (
                 "a kernel machine's objective takes a pass of kernel values over all data; "
                 "`verify` with the training data makes it"
             )
-        self.dual_objective_ = self.square_norm_ = None
-        if run.solver.uncertified is None:
-            self.dual_objective_, self.square_norm_ = learner.dual, learner.square_norm
         self.margin_cost_ = learner.margin_cost
         self._set_books(run, reason)
 
@@ -376,13 +373,22 @@ class KernelModel(Streaming):
         if self.solver_.uncertified is not None:
             name = type(self.solver_).__name__
             raise ValueError(f"{name} has no certificate: {self.solver_.uncertified}.")
-        machine, cost = self._current_machine(), getattr(self, "margin_cost_", None)
-        rescaling = getattr(self, "rescaling", "margin")
-        total, found = kernel_hinges(stream, self._oracle_of, machine, cost, rescaling)
-        check_same(fingerprint, found, stream.name)
-        assert self.square_norm_ is not None and self.dual_objective_ is not None
-        self.uncertified_ = None
-        return make_certificate(0.5 * self.square_norm_ + total, self.dual_objective_, 1.0)
+        if self._is_precomputed:
+            raise ValueError(
+                "`fit` with kernel='precomputed' makes the certificate itself: "
+                f"{self.certificate_ or self.uncertified_}."
+            )
+        measured = Measurement(self._current_machine(), self._asked_of_kernel())
+        check_same(fingerprint, measure(measured, stream, self._oracle_of), stream.name)
+        certificate, self.uncertified_ = measured.certificate(), None
+        return certificate
+
+    def _asked_of_kernel(self) -> Asked:
+        """What was to be learnt, for a certificate."""
+        kappa = getattr(self, "output_kernel", "identity")
+        kappa = output_matrix(kappa, getattr(self, "classes_", np.zeros(0)))
+        cost, rescaling = getattr(self, "margin_cost_", None), getattr(self, "rescaling", "margin")
+        return Asked(cost, rescaling, kappa, self.fit_intercept is True)
 
     # ------------------------------------------------------------ saving
 
@@ -393,6 +399,8 @@ class KernelModel(Streaming):
         machine = self._current_machine().compacted()
         arrays = named("support.", machine.support.arrays())
         arrays |= {"coefficients": machine.coefficients, "offsets": machine.offsets}
+        if machine.dual is not None:
+            arrays["dual"] = machine.dual
         return arrays | {"shape": np.array([machine.support.n_columns, machine.support.dense])}
 
     def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
@@ -401,11 +409,15 @@ class KernelModel(Streaming):
         support = Support(kernel, n_columns, self.precision, bool(dense))
         support.restore(under("support.", arrays))
         self.kernel_ = kernel
-        self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
+        parts = arrays["coefficients"], arrays["offsets"], arrays.get("dual")
+        self._machine = Machine(support, *parts)
 
 
-def checked_gram(K: Any) -> np.ndarray:
-    """A square, symmetric matrix of kernel values; a negative eigenvalue is told."""
+def checked_gram(K: Any) -> tuple[np.ndarray, bool]:
+    """A square, symmetric matrix of kernel values; a negative eigenvalue is told.
+
+    Returns the matrix and whether there is none.
+    """
     if sp.issparse(K):
         K = K.toarray()
     if K.shape[0] != K.shape[1]:
@@ -418,5 +430,4 @@ def checked_gram(K: Any) -> np.ndarray:
         part, mirror = K[rows, : rows.stop], K[: rows.stop, rows].T
         if np.any(np.abs(part - mirror) > least + 1e-4 * np.abs(mirror)):
             raise ValueError("The precomputed kernel matrix is not symmetric.")
-    warn_unless_psd(K, "The precomputed kernel matrix")
-    return K
+    return K, warn_unless_psd(K, "The precomputed kernel matrix")

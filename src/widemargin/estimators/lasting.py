@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..expansion import Machine, Support
-from ..kernel_run import KernelRun
+from ..kernel_run import KernelRun, machine_now
 from ..solvers.kernel_learner import KERNEL_VALUES
 from ..tensorfile import named
 
@@ -51,14 +51,14 @@ def put_down(run: KernelRun, is_under_way: bool = False) -> tuple[Machine, Lasti
     A learner that holds examples leaves None, or if it is under way these and its kernel values.
     """
     learner = run.learner
-    machine = Machine(learner.support, learner.coefficients, learner.offsets)
+    machine = machine_now(learner)
     if learner.holds_examples and not is_under_way:
         return machine.compacted(), None
     left_out = ("support.", *(() if learner.holds_examples else KERNEL_VALUES))
     lasting = Lasting(
         {n: array for n, array in learner.arrays().items() if not n.startswith(left_out)},
-        machine.used,
-        learner.support.part(np.setdiff1d(np.arange(learner.support.n_slots), machine.used)),
+        machine.kept,
+        learner.support.part(np.setdiff1d(np.arange(learner.support.n_slots), machine.kept)),
         learner.support.n_evaluations,
         learner.task.n_examples,
         {name: getattr(run, name) for name in BOOKS},

@@ -58,7 +58,7 @@ class KernelCuts(NoBias):
         self.task, self.margins, self.progressive = task, Margins(task), Progressive()
         self.patience, self.tol, self.size = patience, tol, size
         f = np.zeros((0, task.n_outputs))
-        self.table = SlotTable(support, Y=np.zeros(0), C=np.zeros(0), f=f)
+        self.table = SlotTable(support, Y=np.zeros(0), C=np.zeros(0), f=f, dual=f.copy())
         self.Z = np.zeros((16, 0, task.n_outputs), support.dtype)
         self.P = np.zeros_like(self.Z)
         self.b, self.G, self.a = np.zeros(16), np.zeros((16, 16)), np.zeros(16)
@@ -136,10 +136,11 @@ class KernelCuts(NoBias):
         square = float(self.a @ self.G @ self.a)
         primal, dual = 0.5 * square + float(C @ hinges), self.b @ self.a - 0.5 * square
         if primal < self.best[0]:
-            self.table["f"][:] = np.einsum("t,tsk->sk", self.a, self.Z[:, :n].astype(np.float64))
+            self.table["f"][:] = self._combined()
             self.best[:2] = primal, square
-        if self.size is None:
-            self.best[2] = max(self.best[2], dual)
+        if self.size is None and dual > self.best[2]:
+            self.table["dual"][:] = self._combined()
+            self.best[2] = dual
         self.last[:] = float(C @ hinges) / float(C.sum()), np.count_nonzero(hinges) / n, primal
         # 2. the cut
         chosen, times = self._chosen(everyone[hinges > 0.0])
@@ -157,6 +158,11 @@ class KernelCuts(NoBias):
         self.a /= self.a.sum()
         self.idle = np.where(self.a > 0.0, 0, np.minimum(self.idle + 1, FREE))
         self.idle[0] = 0
+
+    def _combined(self) -> np.ndarray:
+        """sum_t a_t Z_t."""
+        part = self.Z[:, : self.support.n_slots].astype(np.float64)
+        return np.einsum("t,tsk->sk", self.a, part)
 
     def _chosen(self, violated: np.ndarray) -> tuple[np.ndarray, float]:
         """The examples of a cut, and how many each of them stands for."""
@@ -203,7 +209,7 @@ class KernelCuts(NoBias):
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
         self.margins.insert_output(at, cost)
-        self.table.insert(at, ("f",))
+        self.table.insert(at, ("f", "dual"))
         self.Z, self.P = (np.insert(array, at, 0.0, axis=2) for array in (self.Z, self.P))
         labels = self.table["Y"]
         labels[labels >= at] += 1
@@ -216,6 +222,11 @@ class KernelCuts(NoBias):
     def coefficients(self) -> np.ndarray:
         """Of the function of least objective."""
         return self.table["f"].copy()
+
+    @property
+    def dual_variables(self) -> np.ndarray | None:
+        """Of the largest lower bound: f of the least objective may be another."""
+        return self.table["dual"].copy() if self.size is None else None
 
     @property
     def dual(self) -> float:

@@ -201,6 +201,15 @@ class Chooses(Protocol):
 
 
 @runtime_checkable
+class KeepsDual(Protocol):
+    """A learner whose dual variables may be others than its coefficients."""
+
+    @property
+    def dual_variables(self) -> np.ndarray | None:
+        """(n_slots, n_outputs) as coefficients, before an output kernel; None: they are those."""
+
+
+@runtime_checkable
 class ChoosesFromAll(Protocol):
     """A kernel solver that may want all rows in memory as one part."""
 

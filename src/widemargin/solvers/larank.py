@@ -191,6 +191,11 @@ class LaRankLearner:
         return self.machine.beta[:, : self.n_slots].T
 
     @property
+    def dual_variables(self) -> np.ndarray | None:
+        """beta, where an output kernel mixes them."""
+        return np.ascontiguousarray(self.beta) if self.rules.kappa.size else None
+
+    @property
     def coefficients(self) -> np.ndarray:
         return np.ascontiguousarray(self._mixed(self.machine.beta[:, : self.n_slots]).T)
 
