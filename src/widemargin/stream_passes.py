@@ -14,7 +14,6 @@ import numpy as np
 
 from .certificate import make_certificate
 from .solvers import OutOfCore
-from .stream_run import StreamRun
 
 #: Reasons of an end that a checkpoint may go on from.
 UNFINISHED = ("interrupt", "seconds")
@@ -35,6 +34,7 @@ class Driver:
     passes : int or None
     verify : bool
     max_seconds : float or None
+        Of this call; of a run that is taken up again, what went before does not count.
     is_stopped : callable
         Whether Ctrl-C was pressed.
     """
@@ -42,7 +42,7 @@ class Driver:
     def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
         self.run, self.stream, self.saver = run, stream, saver
         self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
-        self.max_seconds = np.inf if max_seconds is None else float(max_seconds)
+        self.max_seconds = np.inf if max_seconds is None else run.seconds + float(max_seconds)
 
     def go(self, position: Any) -> str:
         """Learn; the reason of the end."""
@@ -87,24 +87,38 @@ class Driver:
     def over_stream(self, position: Any) -> str:
         """The learner wants to see the stream again and again."""
         run = self.run
+        is_ended = position is None and run.passes > 0  # taken up at the end of a pass
         while True:
-            self.read(position)
-            position = None
-            run.end_pass()
-            last = self.passes is not None and run.passes >= self.passes
-            if self.verify or (not last and run.checks_gap(self.passes)):
-                run.record("verify", force=True)
-                certificate = run.verify(self.stream, self.look_up)
-                run.record("verify", force=True)
-                if certificate.gap <= run.tol:
-                    return "gap"
-            if last:
-                return "passes"
+            if not is_ended:
+                self.read(position)
+                run.end_pass()
+            reason = self.judge()
+            if reason is not None:
+                return reason
             self.between(None, force=True)
+            position, is_ended = None, False
+
+    def judge(self) -> str | None:
+        """At the end of a pass: why no other follows, or None."""
+        run = self.run
+        last = self.passes is not None and run.passes >= self.passes
+        asked = self.verify or (not last and run.checks_gap(self.passes))
+        if asked and run.certificate is None:
+            run.record("verify", force=True)
+            run.verify(self.stream, self.look_up)
+            run.record("verify", force=True)
+        return "gap" if self.is_proven() else "passes" if last else None
+
+    def is_proven(self) -> bool:
+        """Whether the gap over all data is known to be small enough."""
+        known = self.run.certificate
+        return known is not None and known.scope == "data" and known.gap <= self.run.tol
 
     def over_blocks(self, position: Any) -> str:
         """The first pass fills the blocks on disk; all others read them."""
         run = self.run
+        if self.is_proven():
+            return "gap"  # an earlier call has ended so
         if run.passes == 0:
             self.read(position)
             run.check_examples()
@@ -122,8 +136,6 @@ class Driver:
         report = learner.solve(run.tol, most, deadline, told)
         run.passes = report.passes
         self.certify(True)
-        if report.reason in UNFINISHED:
-            self.saver.offer(None, force=True)
         return report.reason
 
     def certify(self, is_proven: bool) -> None:
@@ -135,9 +147,3 @@ class Driver:
         else:
             run.certificate = run.diagnosis(bounds.primal, learner.dual)
         run.record("verify" if is_proven else "pass", force=True)
-
-
-def is_final(reason: str | None, run: StreamRun, passes: int | None) -> bool:
-    """Whether a checkpoint's run has nothing left to do."""
-    used_up = reason == "passes" and passes is not None and run.passes >= passes
-    return reason == "gap" or used_up
