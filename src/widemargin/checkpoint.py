@@ -74,6 +74,12 @@ class Checkpoint:
         if self.folder is None:
             return None
         self.take_lock()
+        self.check_new()
+        return None
+
+    def check_new(self) -> None:
+        """Nothing but the lock may be in the folder."""
+        assert self.folder is not None
         if self.path.exists():
             raise CheckpointError(
                 f"{self.folder} holds the checkpoint of an earlier run; resume it, or remove the "
@@ -81,7 +87,6 @@ class Checkpoint:
             )
         if any(path.name != LOCK for path in self.folder.iterdir()):
             raise CheckpointError(f"{self.folder} is not empty; a checkpoint needs a new folder.")
-        return None
 
     def take_lock(self) -> None:
         """No other run may use the folder until `release`."""
@@ -143,7 +148,8 @@ class Checkpoint:
         self.take_lock()
         if not self.path.exists():
             remove_files(self.folder)  # killed before the first checkpoint was complete
-            return self.begin()
+            self.check_new()
+            return None
         arrays, header = read_arrays(self.path)
         self.check_same(header, arrays)
         run, estimator = self.run, self.estimator

@@ -77,7 +77,6 @@ class FolderLock:
         try:
             lock_for(self.folder, file)
             if os.path.samestat(os.fstat(file), os.stat(self.path)):
-                os.lseek(file, 0, os.SEEK_SET)
                 return file
         except BaseException:
             os.close(file)
