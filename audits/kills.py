@@ -78,11 +78,13 @@ class Task:
     outputs: tuple[str, ...]
     seen: Callable[[Path], object]
     is_run: bool = False
+    was_cut: bool = False  # an interrupted run has saved the model so far
     expected: object = None
     seconds: float = 0.0
 
     def clear(self) -> None:
         """As before the command."""
+        self.was_cut = False
         for name in self.outputs:
             (self.folder / name).unlink(missing_ok=True)
 
@@ -207,16 +209,17 @@ def disturbed(task: Task, rng: np.random.Generator) -> str | None:
         return f"{number.name} ends the command with {code}"
     if other and ended(other) not in (0, 1):
         return "the second of two runs at once fails otherwise than by the lock"
-    return whole(task, interrupted=code == 128 + number)
+    task.was_cut |= task.is_run and code == 128 + number
+    return whole(task)
 
 
-def whole(task: Task, interrupted: bool) -> str | None:
+def whole(task: Task) -> str | None:
     """What lies under the final name must be whole; only an interrupted run saves what it has."""
     try:
         found = task.found()
     except ValueError as error:
         return f"a part of a file under its final name: {error}"
-    if found not in (None, task.expected) and not (task.is_run and interrupted):
+    if found not in (None, task.expected) and not task.was_cut:
         return "a file of another content under its final name"
     return None
 
