@@ -26,8 +26,9 @@ from widemargin.cli.main import main
 from widemargin.tensorfile import read_arrays
 
 NAME, TARGET = "kills", 200
-#: Arrays of a model that tell of the clock and of the machine.
-OF_THIS_RUN = ("history.seconds", "history.memory")
+#: Arrays of a model that tell of the clock and of memory: buffers that have grown are larger than
+#: those that are made anew.
+OF_THIS_RUN = ("history.seconds", "history.memory", "history.cache_bytes")
 RBF = "--kernel rbf --gamma 0.1 --passes 2 --solver"
 #: Runs with checkpoints: task, classes and options.
 RUNS = {
