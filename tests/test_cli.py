@@ -25,6 +25,7 @@ from widemargin.cli import live
 from widemargin.cli.arguments import SOLVERS
 from widemargin.cli.main import main
 from widemargin.cli.words import solver_words
+from widemargin.locking import FolderLock
 from widemargin.run import Certificate
 from widemargin.solvers import (
     NAMES,
@@ -328,15 +329,16 @@ def test_bad_lines_are_counted_and_kept(run):
 # ---------------------------------------------------------------- interrupts and crashes
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("solver", ["streaming_dual", "out_of_core", "dual_coordinate"])
-def test_ctrl_c_saves_what_there_is(run, monkeypatch, solver):
+def test_ctrl_c_and_termination_save_what_there_is(run, monkeypatch, solver, number):
     def press(self, progress):
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         return False
 
     monkeypatch.setattr(live.Watcher, "__call__", press)
     code, out, err = run(f"train classify two.svm -o m --solver {solver}")
-    assert code == 130 and out == "" and "interrupted; the model so far is in m" in err
+    assert code == 128 + number and out == "" and "interrupted; the model so far is in m" in err
     assert load("m").stopped_by_ == "interrupt"
     assert run("predict m two.svm")[0] == 0
 
@@ -411,6 +413,40 @@ def test_an_interrupted_run_can_be_reported_and_resumed(run, monkeypatch):
     resumed = load("m").coef_
     assert run(command)[0] == 0
     np.testing.assert_array_equal(load("m").coef_, resumed)
+
+
+def test_termination_leaves_no_file_half_written(run, monkeypatch):
+    run("train classify two.svm -o m")
+    before = sorted(os.listdir("."))
+    for command, place in {
+        "convert two.svm -o three.arrow": "widemargin.cli.convert.Converted.chunks",
+        "predict m two.svm -o labels": "widemargin.cli.apply.prediction_lines",
+        "evaluate m two.svm": "widemargin.cli.scores.inputs_of",
+    }.items():
+        command = command.replace("-o three", "three")
+        with monkeypatch.context() as patch:
+            patch.setattr(place, lambda *args: os.kill(os.getpid(), signal.SIGTERM))
+            code, out, err = run(command)
+        assert (code, out, err) == (143, "", "widemargin: interrupted\n")
+        assert sorted(os.listdir(".")) == before
+
+
+def test_a_checkpoint_in_use_is_refused(run):
+    with FolderLock("ck"):
+        for option in ("", "--resume"):
+            code, _, err = run(f"train classify two.svm -o m --checkpoint ck {option}")
+            assert code == 1 and f"ck is in use by process {os.getpid()}, which is this" in err
+        assert os.listdir("ck") == ["lock"] and not Path("m").exists()
+
+
+def test_limits_may_change_when_a_run_is_resumed(run):
+    command = "train classify two.svm -o m --checkpoint ck --checkpoint-seconds 0 --resume"
+    code, _, err = run(f"{command} --tol 1e-9 --max-seconds 1e-6")
+    assert code == 0 and "--max-seconds 1e-06 are over; the model so far is in m" in err
+    assert load("m").stopped_by_ == "seconds" and Path("ck").is_dir()
+    code, _, err = run(f"{command} --tol 1e-2 --max-seconds 100 --passes 50")
+    assert code == 0 and "out_of_core: as the checkpoint has it" in err
+    assert load("m").stopped_by_ == "gap" and not Path("ck").exists()
 
 
 def test_a_killed_process_is_resumed(folder, tmp_path):

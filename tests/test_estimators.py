@@ -678,7 +678,7 @@ def test_auto_reports_its_choice():
     assert SVMRegressor().fit(X, REAL).solver_ == ProximalNewton()
     assert SVMClassifier().fit(X, Y).solver_ == DualCoordinate()
     assert SVMClassifier(prior=(0.0, 2.0)).fit(X, TWO).solver_ == DualCoordinate()
-    wide = sp.random(20, 3000, 0.01, format="csr", rng=np.random.default_rng(0))
+    wide = sp.csr_matrix(np.random.default_rng(0).random((20, 3000)) < 0.01, dtype=float)
     assert SVMClassifier().fit(wide, np.arange(20) % 2).solver_ == DualCoordinate()
     slow = StructuredSVM(Slow(D, COST)).fit(X, Y).solver_
     assert isinstance(slow, DualCoordinate) and slow.cached_sweeps > DualCoordinate().cached_sweeps

@@ -234,6 +234,7 @@ def test_resume_inside_later_passes(task, lag, tmp_path):
         learner.checkpoint = checkpoint
         with pytest.raises(Killed):
             learner.solve(tol)
+        learner.leave()
         return saved
 
     boundaries = count_boundaries(task, tol)
@@ -274,6 +275,7 @@ def test_forced_checkpoint_is_enough(tmp_path):
     learner.begin_pass()  # part of the next pass reaches the disk
     for group, work in learner.store.parts(learner.groups[:2]):
         learner.visit(group, work)
+    learner.leave()
     again = new_learner(solver, crash_case(task)[0][1])
     again.restore(saved[0])
     again.solve(1e-5)
@@ -295,6 +297,7 @@ def test_resume_inside_the_first_pass(task, tmp_path):
             if further:
                 learner.finish()
                 learner.epoch()
+            learner.leave()
             again = new_learner(solver, parts[0][1], seed=99)
             again.restore(saved)
             for row, oracle in parts[done:]:
@@ -302,6 +305,7 @@ def test_resume_inside_the_first_pass(task, tmp_path):
             again.solve(1e-5)
             assert np.array_equal(again.w, whole.w)
             assert again.progressive.mean == whole.progressive.mean
+            again.leave()
 
 
 def test_old_checkpoint(tmp_path):
@@ -310,6 +314,7 @@ def test_old_checkpoint(tmp_path):
     learner = learnt(parts, solver)
     saved = learner.arrays()
     learner.solve(1e-9, max_passes=2)
+    learner.leave()
     with pytest.raises(ValueError, match="later checkpoint"):
         new_learner(solver, parts[0][1]).restore(saved)
 

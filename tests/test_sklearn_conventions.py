@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -63,7 +62,8 @@ def test_pipeline_grid_search_and_cross_validation(iris):
 
 def test_progress_bar_of_scikit_learn(iris):
     pytest.importorskip("rich")
-    model = SVMClassifier(random_state=0).set_callbacks(ProgressBar())
+    callback = pytest.importorskip("sklearn.callback")
+    model = SVMClassifier(random_state=0).set_callbacks(callback.ProgressBar())
     assert model.fit(*iris).score(*iris) > 0.9
 
 
@@ -88,6 +88,7 @@ class StopAfter:
 
 
 def test_callback_may_stop_the_fit(iris):
+    pytest.importorskip("sklearn.callback")
     callback = StopAfter(3)
     model = SVMClassifier(tol=1e-9, solver="one_slack", random_state=0).set_callbacks(callback)
     with pytest.warns(ConvergenceWarning, match="callback"):

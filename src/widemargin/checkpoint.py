@@ -8,10 +8,14 @@ files are in the same folder, and it takes care that they can be set back to the
 **Removal.** A folder with a state can be resumed, one without begins anew. So the state goes first
 and for good: whoever is killed while removing leaves either a whole checkpoint or none, never a
 state whose other files are gone.
+
+**Resuming.** The parameters must be the same, but for those that say how long to go on. A run that
+had ended goes on where the new ones ask for more, and gives its result again where they do not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -21,15 +25,18 @@ from typing import Any
 import numpy as np
 
 from .history import History
+from .locking import LOCK, FolderLock, Locked
 from .persistence import stored_parameter
-from .replacing import sync_folder
 from .run import Certificate
 from .streams.fingerprint import Fingerprint
+from .system import sync_folder, unlink
 from .tensorfile import named, read_arrays, under, write_arrays
 
 FILE = "state.safetensors"
 #: All that a run writes into its folder; nothing else is ever removed from it.
-OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
+OWN = re.compile(r"state\.safetensors|lock|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
+#: Parameters that say how long a run goes on, not what it does: they may change when it is resumed.
+LIMITS = ("tol", "max_passes", "max_seconds")
 
 
 class CheckpointError(ValueError):
@@ -55,6 +62,7 @@ class Checkpoint:
         self.estimator, self.run, self.stream, self.seconds = estimator, run, stream, seconds
         self.saved = time.perf_counter()
         self.reason: str | None = None  # of a run that has ended
+        self.lock = None if self.folder is None else FolderLock(self.folder)
 
     @property
     def path(self) -> Path:
@@ -62,20 +70,40 @@ class Checkpoint:
         return self.folder / FILE
 
     def begin(self) -> Any:
-        """Make the folder; refuse one that holds another run."""
+        """Make the folder and lock it; refuse one that holds another run."""
         if self.folder is None:
             return None
+        self.take_lock()
+        self.check_new()
+        return None
+
+    def check_new(self) -> None:
+        """Nothing but the lock may be in the folder."""
+        assert self.folder is not None
         if self.path.exists():
             raise CheckpointError(
                 f"{self.folder} holds the checkpoint of an earlier run; resume it, or remove the "
                 "folder."
             )
-        if self.folder.exists() and any(self.folder.iterdir()):
+        if any(path.name != LOCK for path in self.folder.iterdir()):
             raise CheckpointError(f"{self.folder} is not empty; a checkpoint needs a new folder.")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(self.folder, os.W_OK):
+
+    def take_lock(self) -> None:
+        """No other run may use the folder until `release`."""
+        assert self.folder is not None and self.lock is not None
+        if self.folder.exists() and not os.access(self.folder, os.W_OK):
             raise PermissionError(f"{self.folder}: the folder for checkpoints is not writable.")
-        return None
+        try:
+            self.lock.take()
+        except Locked as error:
+            raise CheckpointError(
+                f"{error}; wait until it has ended, or take another folder for this run."
+            ) from None
+
+    def release(self) -> None:
+        """Others may use the folder."""
+        if self.lock is not None:
+            self.lock.release()
 
     def offer(self, position: Any, force: bool = False) -> None:
         """Save if it is time."""
@@ -117,9 +145,11 @@ class Checkpoint:
     def resume(self) -> Any:
         """Set the run back to the checkpoint; the position to read on from."""
         assert self.folder is not None
+        self.take_lock()
         if not self.path.exists():
-            self.remove()  # killed before the first checkpoint was complete
-            return self.begin()
+            remove_files(self.folder)  # killed before the first checkpoint was complete
+            self.check_new()
+            return None
         arrays, header = read_arrays(self.path)
         self.check_same(header, arrays)
         run, estimator = self.run, self.estimator
@@ -143,7 +173,7 @@ class Checkpoint:
         """Refuse other parameters and other data, and say what differs."""
         now: dict[str, np.ndarray] = {}
         mine, theirs = stored_params(self.estimator, now), header["params"]
-        for name in sorted(mine.keys() | theirs.keys()):
+        for name in sorted((mine.keys() | theirs.keys()) - set(LIMITS)):
             same = mine.get(name) == theirs.get(name)
             if same and isinstance(mine.get(name), dict) and "array" in mine[name]:
                 key = mine[name]["array"]
@@ -162,30 +192,42 @@ class Checkpoint:
                 )
 
     def remove(self) -> None:
-        """The files of the run, and the folder if it is empty then."""
+        """The files of the run and its lock, and the folder if it is empty then."""
         if self.folder is not None:
-            remove_checkpoint(self.folder)
+            remove_files(self.folder)
+            self.release()
+            remove_empty(self.folder)
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
-    """Remove a checkpoint, its state first; files of others, and the folder of them, stay."""
+    """Remove a checkpoint that no run uses; files of others, and the folder of them, stay."""
     folder = Path(folder)
     if not folder.is_dir():
         return
+    with contextlib.suppress(Locked), FolderLock(folder):
+        remove_files(folder)
+    remove_empty(folder)
+
+
+def remove_files(folder: Path) -> None:
+    """Remove all files of a run but the lock, its state first."""
     if (folder / FILE).exists():
-        (folder / FILE).unlink()
+        unlink(folder / FILE)
         sync_folder(os.fspath(folder))
     for file in folder.iterdir():
-        if OWN.fullmatch(file.name) and not file.is_dir():
-            file.unlink()
-    if not any(folder.iterdir()):
+        if OWN.fullmatch(file.name) and file.name != LOCK and not file.is_dir():
+            unlink(file)
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder with nothing in it."""
+    with contextlib.suppress(OSError):
         folder.rmdir()
 
 
 def stored_params(estimator, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Parameters of the estimator as JSON; arrays among them go into `arrays`."""
     params = estimator.get_params(deep=False)
-    params.pop("max_seconds", None)  # a limit of one run, not of the result
     if not isinstance(params.get("loss", ""), str):
         params["loss"] = estimator.loss_matrix_
     stored = {name: stored_parameter(name, value, arrays) for name, value in params.items()}

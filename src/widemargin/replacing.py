@@ -17,6 +17,8 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from .system import is_running, open_file, replace, sync_folder, unlink
+
 #: Names of the hidden files that this process is writing.
 OPEN: set[str] = set()
 
@@ -46,8 +48,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     part = os.path.join(folder, f"{mark(name)}{os.getpid()}-{secrets.token_hex(4)}.part")
     OPEN.add(os.path.basename(part))
     # Not `tempfile`: its files are private, ours get the usual permissions.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(part, flags, 0o666)
+    descriptor = open_file(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with open(descriptor, "wb") as file:
             yield file
@@ -55,10 +56,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         if mode is not None:
             os.chmod(part, mode)
-        os.replace(part, path)
+        replace(part, path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
+        unlink(part)
         raise
     finally:
         OPEN.discard(os.path.basename(part))
@@ -86,24 +86,4 @@ def is_other(process: int) -> bool:
 
     A dead process may have had our own number: in a container it is often the same at each start.
     """
-    if process == os.getpid():
-        return False
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def sync_folder(folder: str) -> None:
-    """Make the new name itself durable, where the system lets a folder be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    return process != os.getpid() and is_running(process)

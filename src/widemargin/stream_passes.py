@@ -15,7 +15,6 @@ import numpy as np
 from .certificate import make_certificate
 from .kernel_certificate import NoCertificate
 from .solvers import OutOfCore
-from .stream_run import StreamRun
 
 #: Reasons of an end that a checkpoint may go on from.
 UNFINISHED = ("interrupt", "seconds")
@@ -36,6 +35,7 @@ class Driver:
     passes : int or None
     verify : bool
     max_seconds : float or None
+        Of this call; of a run that is taken up again, what went before does not count.
     is_stopped : callable
         Whether Ctrl-C was pressed.
     """
@@ -43,7 +43,7 @@ class Driver:
     def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
         self.run, self.stream, self.saver = run, stream, saver
         self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
-        self.max_seconds = np.inf if max_seconds is None else float(max_seconds)
+        self.max_seconds = np.inf if max_seconds is None else run.seconds + float(max_seconds)
 
     def go(self, position: Any) -> str:
         """Learn; the reason of the end."""
@@ -88,38 +88,50 @@ class Driver:
     def over_stream(self, position: Any) -> str:
         """The learner wants to see the stream again and again."""
         run = self.run
+        is_ended = position is None and run.passes > 0  # taken up at the end of a pass
         while True:
-            self.read(position)
-            position = None
-            run.end_pass()
-            last = self.passes is not None and run.passes >= self.passes
-            at_the_end = last and run.proves_at_the_end
-            if self.verify or at_the_end or (not last and run.checks_gap(self.passes)):
-                run.record("verify", force=True)
-                reason = self.prove(must=self.verify or not last)
-                run.record("verify", force=True)
-                if reason is not None:
-                    return reason
-            if last:
-                return "passes"
+            if not is_ended:
+                self.read(position)
+                run.end_pass()
+            reason = self.judge()
+            if reason is not None:
+                return reason
             self.between(None, force=True)
+            position, is_ended = None, False
 
-    def prove(self, must: bool) -> str | None:
-        """A pass at fixed weights; why to stop after it. A proof that nobody asked for may fail."""
+    def judge(self) -> str | None:
+        """At the end of a pass: why no other follows, or None."""
         run = self.run
+        last = self.passes is not None and run.passes >= self.passes
+        must = bool(self.verify) or (not last and run.checks_gap(self.passes))
+        if (must or (last and run.proves_at_the_end)) and run.certificate is None:
+            run.record("verify", force=True)
+            self.prove(must)
+            run.record("verify", force=True)
+        return self.known_reason() or ("passes" if last else None)
+
+    def prove(self, must: bool) -> None:
+        """A pass at fixed weights. A proof that nobody asked for may fail."""
         try:
-            certificate = run.verify(self.stream, self.look_up)
+            self.run.verify(self.stream, self.look_up)
         except NoCertificate:
             if must:
                 raise
+
+    def known_reason(self) -> str | None:
+        """Why what is known of all data is enough: a small gap, or no smaller one can be had."""
+        known = self.run.certificate
+        if known is None or known.scope != "data":
             return None
-        if certificate.gap <= run.tol:
+        if known.gap <= self.run.tol:
             return "gap"
-        return "rounding" if run.is_hopeless else None
+        return "rounding" if self.run.is_hopeless else None
 
     def over_blocks(self, position: Any) -> str:
         """The first pass fills the blocks on disk; all others read them."""
         run = self.run
+        if (known := self.known_reason()) is not None:
+            return known  # an earlier call has ended so
         if run.passes == 0:
             self.read(position)
             run.check_examples()
@@ -137,8 +149,6 @@ class Driver:
         report = learner.solve(run.tol, most, deadline, told)
         run.passes = report.passes
         self.certify(True)
-        if report.reason in UNFINISHED:
-            self.saver.offer(None, force=True)
         return report.reason
 
     def certify(self, is_proven: bool) -> None:
@@ -150,9 +160,3 @@ class Driver:
         else:
             run.certificate = run.diagnosis(bounds.primal, learner.dual)
         run.record("verify" if is_proven else "pass", force=True)
-
-
-def is_final(reason: str | None, run: StreamRun, passes: int | None) -> bool:
-    """Whether a checkpoint's run has nothing left to do."""
-    used_up = reason == "passes" and passes is not None and run.passes >= passes
-    return reason == "gap" or used_up

@@ -10,10 +10,6 @@ the primal of kept examples says nothing about the others. So "cache" is a diagn
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +31,7 @@ from .solvers.learner import RenewsPoint
 from .solvers.protocol import Uncertified
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
+from .system import memory_in_use
 
 #: What the history of a stream has besides the usual columns.
 STREAM_COLUMNS = ("rows", "progressive_loss", "kept", "cache_bytes", "memory")
@@ -77,40 +74,6 @@ def spacing(n_rows: int) -> int:
     [(150, 8, 18), (1200, 32, 37), (60000, 2048, 29)]
     """
     return 1 << max(3, int(np.log2(max(1, n_rows // FEWEST))))
-
-
-def memory_in_use() -> int:
-    """Resident memory of this process in bytes."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # not Linux: the largest so far, where it is known
-        try:
-            import resource
-        except ImportError:
-            return 0
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else 1024 * peak
-
-
-@contextmanager
-def soft_interrupt() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C sets a flag that is looked at between chunks; a second Ctrl-C acts at once."""
-    pressed = [False]
-
-    def handle(number, frame):
-        if pressed[0]:
-            raise KeyboardInterrupt
-        pressed[0] = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield lambda: pressed[0]
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class StreamRun:

@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 from .. import __version__
 from .errors import UsageError
 
-EXIT_CODES = "exit codes: 0 done; 1 bad data, model or file; 2 wrong usage; 130 interrupted"
+EXIT_CODES = (
+    "exit codes: 0 done; 1 bad data, model or file; 2 wrong usage; 130 interrupted; 143 terminated"
+)
 SOLVERS = (
     "auto",
     "streaming_dual",
@@ -188,6 +190,8 @@ def add_train(commands: Any) -> None:
         "kernel those of the solver, mostly 1 or 2)"
     )
     group.add_argument("--passes", type=passes, metavar="N", help=many)
+    limit = "stop after so long, and save the model so far"
+    group.add_argument("--max-seconds", type=number(float, 0, True), metavar="S", help=limit)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
     group.add_argument("--solver", choices=SOLVERS, default="auto", metavar="NAME", help=how)
     one = "a parameter of --solver, such as sample=200 or schedule=constant; may be repeated"
@@ -204,7 +208,8 @@ def add_train(commands: Any) -> None:
     group.add_argument("--checkpoint", metavar="PATH", help="a folder to go on from after a crash")
     pause = number(float, 0)
     group.add_argument("--checkpoint-seconds", type=pause, default=60.0, metavar="S")
-    group.add_argument("--resume", action="store_true", help="go on from the checkpoint, if any")
+    again = "go on from the checkpoint, if any; --tol, --passes and --max-seconds may be others"
+    group.add_argument("--resume", action="store_true", help=again)
     group = parser.add_argument_group("afterwards")
     held = "held-out data, to measure the error on"
     group.add_argument("--validation", metavar="FILE", action="append", help=held)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .. import Ranker
-from ..checkpoint import FILE
 from ..estimators.chunks import shown
 from ..estimators.kernel import Shuffled
 from ..solvers import LaRank, LaSVM
@@ -25,7 +23,7 @@ from ..streams.opening import as_stream
 from .errors import CommandError
 from .live import Watcher, say
 from .options import ONLINE, new_solver
-from .planning import Plan
+from .planning import Plan, has_state
 from .reading import MEGABYTE, Loaded, Watched, load_rows, no_features, whole_numbers
 from .tagging import load_sequences
 from .words import EXAMPLES, label_text, many
@@ -143,11 +141,6 @@ def explained(args: Any, error: OSError) -> Exception:
     if args.checkpoint and has_state(args.checkpoint):
         kept = " The last checkpoint is whole: make room and go on with --resume."
     return CommandError(f"{where}{error.strerror or error}.{kept}")
-
-
-def has_state(folder: str) -> bool:
-    """Whether a run can go on from this folder."""
-    return os.path.exists(os.path.join(folder, FILE))
 
 
 def first_classes(args: Any, stream: Watched) -> np.ndarray:

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..history import History
 from ..run import Certificate, Progress
-from ..stream_run import StreamProgress, memory_in_use
+from ..stream_run import StreamProgress
+from ..system import memory_in_use
 from .words import SCOPES, clock, many, percent, plain_json, size
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
 
+from ..system import INTERRUPTED, TERMINATED, hard_termination
 from .arguments import build_parser
 from .errors import CommandError, UsageError, as_message
 
@@ -23,6 +23,13 @@ def main(argv: list[str] | None = None) -> int:
     widemargin 0.1.0
     0
     """
+    with hard_termination() as was_asked:
+        code = run(argv)
+        return TERMINATED if code == INTERRUPTED and was_asked() else code
+
+
+def run(argv: list[str] | None) -> int:
+    """The exit code of a command; whatever went wrong is told."""
     debug = os.environ.get("WIDEMARGIN_DEBUG", "") not in ("", "0")
     try:
         args = build_parser().parse_args(argv)
@@ -38,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         say("interrupted")
-        return 128 + signal.SIGINT
+        return INTERRUPTED
     except UsageError as error:
         say(f"error: {error}")
         return 2

@@ -15,6 +15,7 @@ from .. import NoveltyDetector, Ranker, SequenceTagger, SVMClassifier, SVMRegres
 from ..checkpoint import OWN
 from ..estimators.fitting import check_param_name
 from ..estimators.ranker import ranking_problem
+from ..locking import LOCK, Locked, check_free
 from ..losses import Taxonomy
 from ..solvers import NAMES
 from ..streams.opening import SEQUENCES
@@ -238,16 +239,21 @@ def check_checkpoint(folder: str, resume: bool) -> None:
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CommandError(f"{folder}: the checkpoint is a file, a folder is needed")
     names = os.listdir(folder) if os.path.isdir(folder) else []
+    try:
+        check_free(folder)
+    except Locked as error:
+        raise CommandError(f"{error}; wait until it has ended, or take another folder") from None
     strange = [name for name in names if not OWN.fullmatch(name)]
     if strange:
         raise CommandError(f"{folder}: {strange[0]!r} in it is not of a checkpoint")
-    if names and not resume:
+    if set(names) - {LOCK} and not resume:
         raise CommandError(f"{folder}: there is a checkpoint in it; go on with --resume")
 
 
 def new_model(args: Any) -> Any:
     """The estimator of the options; its solver is set by `fit`."""
     common: dict[str, Any] = {"C": args.C, "tol": args.tol, "random_state": args.seed}
+    common["max_seconds"] = args.max_seconds
     if args.task == "rank":
         ranking_problem(args.loss, 1)  # refuses what is no loss, before data is read
         return Ranker(loss=args.loss, **common)
@@ -256,7 +262,8 @@ def new_model(args: Any) -> Any:
         return SequenceTagger(loss=loss, constraints=args.constraints, **common)
     if args.task == "novelty":
         nu = {} if args.nu is None else {"nu": args.nu}
-        return NoveltyDetector(random_state=args.seed, **nu, **kernel_options(args))
+        nu |= {"max_seconds": args.max_seconds, "random_state": args.seed}
+        return NoveltyDetector(**nu, **kernel_options(args))
     common |= {
         "fit_intercept": "auto" if args.intercept is None else args.intercept,
         "intercept_scaling": args.intercept_scaling,

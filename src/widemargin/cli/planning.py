@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
+from ..checkpoint import FILE
+from ..solvers import NAMES
+from ..tensorfile import read_arrays
 from .errors import UsageError
 from .options import STREAMING, is_kernel_machine, new_solver
 from .reading import Watched
@@ -36,6 +40,10 @@ def make_plan(args: Any, stream: Watched) -> Plan:
         if solver == "auto":
             return Plan("streaming_dual", 1, "a pipe can be read only once")
         return Plan(solver, 1 if solver in STREAMING else passes, "as asked for")
+    if args.resume and solver == "auto":
+        solver = earlier_solver(args.checkpoint) or solver
+        if solver != "auto":
+            return Plan(solver, passes, "as the checkpoint has it")
     if solver == "functional_descent" and stream.memory > args.memory:
         reason = f"more than --memory {args.memory:g}: examples come in their order"
         return Plan(solver, passes or new_solver(args, solver).epochs, reason, is_large=True)
@@ -53,6 +61,20 @@ def make_plan(args: Any, stream: Watched) -> Plan:
     if args.checkpoint:
         return Plan("out_of_core", None, "makes checkpoints and proves the gap over all data")
     return Plan("auto", None, f"all data is loaded, {needed}")
+
+
+def earlier_solver(folder: str) -> str | None:
+    """The solver of the run that is taken up, by name."""
+    if not has_state(folder):
+        return None
+    solver = read_arrays(os.path.join(folder, FILE))[1].get("params", {}).get("solver")
+    kind = solver.get("solver") if isinstance(solver, dict) else None
+    return next((name for name in STREAMING if NAMES[name].__name__ == kind), None)
+
+
+def has_state(folder: str) -> bool:
+    """Whether a run can go on from this folder."""
+    return os.path.exists(os.path.join(folder, FILE))
 
 
 def kernel_plan(args: Any, stream: Watched, passes: int | None) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from ..reproduce.experiment import Experiment, Unit
 from ..reproduce.page import count_words, counted, told, write_html, write_markdown
 from ..reproduce.running import Outcome, planned, run
 from ..reproduce.store import Store
+from ..system import INTERRUPTED
 from .errors import UsageError
 from .live import Screen
 from .reading import check_output, naming
@@ -59,7 +59,7 @@ def reproduce(args: Any) -> int:
     board.print(f"widemargin: page in {page}")
     if not finished:
         board.print("widemargin: interrupted; the same command goes on from here")
-        return 128 + signal.SIGINT
+        return INTERRUPTED
     return 1 if any(outcome.failures for outcome in outcomes) else 0
 
 

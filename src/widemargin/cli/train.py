@@ -13,12 +13,14 @@ import numpy as np
 from .. import __version__
 from ..checkpoint import remove_checkpoint
 from ..stopping import HeldOut, Rule, TrainingHinge
+from ..stream_passes import UNFINISHED
 from ..streams import StreamError
+from ..system import INTERRUPTED
 from .errors import CommandError, UsageError, as_message
-from .learning import fit, has_state
+from .learning import fit
 from .live import Watcher, say
 from .options import check_paths, feature_names, is_kernel_machine, new_model, parse_classes
-from .planning import Plan, make_plan
+from .planning import Plan, has_state, make_plan
 from .reading import Watched, load_rows, model_options, naming, open_data
 from .scores import evaluated
 from .tagging import load_sequences, open_sequences, sequences_of
@@ -68,10 +70,10 @@ def train(args: Any) -> int:
     if not interrupted:
         add_evaluation(args, model, stream, held_out)
     write_report(args, model)
-    if args.checkpoint and not interrupted:
+    if args.checkpoint and model.stopped_by_ not in UNFINISHED:
         remove_checkpoint(args.checkpoint)  # last: killed before, --resume makes what is missing
     tell(args, model, stream, interrupted)
-    return 130 if interrupted else 0
+    return INTERRUPTED if interrupted else 0
 
 
 def open_training(args: Any) -> Watched:
@@ -199,9 +201,10 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
     if bad:
         where = f", see {args.bad_lines}" if args.bad_lines else ""
         say(args, f"{many(bad, 'bad lines')} {'was' if bad == 1 else 'were'} left out{where}")
-    if interrupted:
+    if model.stopped_by_ in UNFINISHED:
         on = " Go on with --resume." if args.checkpoint else ""
-        say(args, f"interrupted; the model so far is in {args.output}.{on}")
+        why = "interrupted" if interrupted else f"--max-seconds {args.max_seconds:g} are over"
+        say(args, f"{why}; the model so far is in {args.output}.{on}")
     rows, seconds = model.n_examples_seen_, model.training_["seconds"]
     width = many(model.n_features_in_, "features")
     what = EXAMPLES.get(args.task, "examples")

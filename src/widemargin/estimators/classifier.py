@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving

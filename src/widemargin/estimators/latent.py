@@ -6,12 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import SklearnCallbacks
+from ..callbacks import SklearnCallbacks, with_callbacks
 from ..concave_convex import LatentData, Rounds, concave_convex
 from ..geometry import check_size
 from ..oracle import CompiledOracle, make_oracle

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..callbacks import with_callbacks
 from ..geometry import Geometry
 from ..problems.bags import Bags, BagStack
 from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..geometry import Geometry, check_size
 from ..losses import Taxonomy
 from ..oracle import CompiledOracle, make_oracle

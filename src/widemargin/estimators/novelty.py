@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..expansion import scores
 from ..persistence import Saving
 from ..solvers import SVMD

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..callbacks import with_callbacks
 from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from ..streams import ArrayStream, Chunk
 from ..streams.opening import as_stream

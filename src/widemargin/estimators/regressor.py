@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..persistence import Saving
 from ..problems import Regression
 from ..solvers import SVMD

@@ -22,11 +22,12 @@ from ..oracle import make_oracle
 from ..run import Certificate
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
 from ..stopping import HeldOut, each_rule
-from ..stream_passes import UNFINISHED, Driver, is_final
-from ..stream_run import StreamRun, check_same, measure_stream, soft_interrupt
+from ..stream_passes import UNFINISHED, Driver
+from ..stream_run import StreamRun, check_same, measure_stream
 from ..streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ..streams.fingerprint import Fingerprint
 from ..streams.opening import as_stream
+from ..system import soft_interrupt
 from .chunks import checked_rows
 from .fitting import (
     check_parameters,
@@ -118,9 +119,11 @@ class Streaming:
             All classes, for a classifier. By default those of the stream if it can be read twice,
             else those of its first chunk.
         checkpoint : path, optional
-            A folder for checkpoints.
+            A folder for checkpoints. No other run can use it meanwhile.
         resume : bool
-            Go on from the checkpoint, if there is one.
+            Go on from the checkpoint, if there is one. `passes`, `tol`, `max_passes` and
+            `max_seconds` may be others than before, also where that run had ended; all other
+            parameters must be the same, those of the solver (such as its `epochs`) included.
         checkpoint_seconds : float
             Time between two checkpoints.
         keep_checkpoint : bool
@@ -151,20 +154,20 @@ class Streaming:
         limits = passes or self.max_passes, verify, self.max_seconds
         try:
             position = saver.resume() if resume else saver.begin()
-            reason = saver.reason if is_final(saver.reason, run, passes) else None
-            if reason is None:
-                with soft_interrupt() as is_stopped, run.running():
-                    reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
+            with soft_interrupt() as is_stopped, run.running():
+                reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
             if run.learner is None:
                 raise KeyboardInterrupt
             self._settle(run, reason)
             self._put_away(run, saver, reason, keep_checkpoint)
         except BaseException:
             self._run = None  # nothing to go on from
-            if isinstance(run.solver, OutOfCore) and run.learner is not None and not checkpoint:
-                run.learner.close()
+            if isinstance(run.solver, OutOfCore) and run.learner is not None:
+                put_away = run.learner.leave if checkpoint else run.learner.close
+                put_away()
             raise
         finally:
+            saver.release()
             run.on_progress = run.look_up = None
         if reason not in UNFINISHED:
             warn_of_gap(run, self, verify)
@@ -172,16 +175,17 @@ class Streaming:
 
     def _put_away(self, run: StreamRun, saver: Checkpoint, reason: str, keep: bool) -> None:
         """Files of the run: kept if it was cut short, so that it can be taken up again."""
-        if reason not in UNFINISHED:
+        is_on_disk = isinstance(run.solver, OutOfCore)
+        # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
+        if reason not in UNFINISHED and not (is_on_disk and reason == "passes"):
             saver.finish(reason)
-        stays = saver.folder is not None and (keep or reason in UNFINISHED)
-        if not stays:
-            saver.remove()  # the state before the files that it speaks of
-            if isinstance(run.solver, OutOfCore):
-                run.learner.close()
-        if isinstance(run.solver, OutOfCore):  # open files are no part of a model
+        if is_on_disk:  # open files are no part of a model
             self._certificate = run.certificate or run.kept_certificate()
+            put_away = run.learner.close if saver.folder is None else run.learner.leave
+            put_away()
             self._run = None
+        if not (keep or reason in UNFINISHED):
+            saver.remove()
 
     def verify(self, stream) -> Certificate:
         """Prove the gap of the model: one pass over the data it was trained on.

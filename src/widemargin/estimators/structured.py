@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..geometry import Geometry, check_size
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from ..callbacks import with_callbacks
 from ..losses import cost_matrix
 from ..problems import Chain
 from ..problems.legal_steps import check_legal, forbidden_steps

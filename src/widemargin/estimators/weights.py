@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_class_weight
 
 from ..streams import Chunk, StreamError
 from .chunks import shown
@@ -85,14 +84,29 @@ def weights_of_classes(class_weight, classes: np.ndarray, y, sample_weight=None)
     if isinstance(class_weight, Mapping):
         check_class_weights(class_weight, classes)
         return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    if not (class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced")):
+        raise ValueError(f"class_weight is {class_weight!r}; 'balanced', a dict or None is needed.")
     y, weights = np.asarray(y), np.ones(classes.size)
     present = np.isin(classes, y)  # a class above others in a tree may have no example
     if class_weight is not None and sample_weight is not None:
         refuse_weightless(classes[present], y, np.asarray(sample_weight, float))
-    weights[present] = compute_class_weight(
-        class_weight, classes=classes[present], y=y, sample_weight=sample_weight
-    )
+    if class_weight is not None:
+        weights[present] = balanced(y, sample_weight)
     return weights
+
+
+def balanced(y: np.ndarray, sample_weight=None) -> np.ndarray:
+    """Factors that let every class weigh as much as the others, in the order of `np.unique(y)`.
+
+    They are those of `sklearn.utils.compute_class_weight`, which knows sample weights since 1.7.
+
+    Examples
+    --------
+    >>> balanced(np.array(["a", "b", "a", "a"]))
+    array([0.66666667, 2.        ])
+    """
+    totals = np.bincount(np.unique(y, return_inverse=True)[1], weights=sample_weight)
+    return totals.sum() / (totals.size * totals)
 
 
 def check_class_weights(class_weight: Mapping, classes: np.ndarray) -> None:

@@ -159,3 +159,9 @@ class DualStore(BlockStore):
         super().close()
         for file in self.alpha:
             file.close()
+
+    def leave(self) -> None:
+        """Close the files, and let those with a name lie."""
+        super().leave()
+        for file in self.alpha:
+            file.leave()

@@ -289,8 +289,9 @@ class BlockDual:
             if self.position % every == 0:
                 self.mean += (self.v - self.mean) / (self.position // every)
             if self.position < len(groups):
-                self.save(force=False)
-                if time.perf_counter() > deadline:
+                is_late = time.perf_counter() > deadline
+                self.save(force=is_late)
+                if is_late:
                     return False
         self.bounds.offer(self.look, self.hinge)
         self.polish()
@@ -471,6 +472,10 @@ class BlockDual:
     def close(self) -> None:
         """Remove the files."""
         self.store.close()
+
+    def leave(self) -> None:
+        """Close the files, and let those with a name lie: another learner may go on with them."""
+        self.store.leave()
 
 
 #: What `arrays` holds beside rows.

@@ -403,6 +403,10 @@ class BlockStore:
         """Remove the file."""
         self.file.close()
 
+    def leave(self) -> None:
+        """Close the file, and let it lie where it has a name."""
+        self.file.leave()
+
 
 def emptied(data: BoxRows | ClassRows) -> Any:
     """Everything of a part but its rows."""

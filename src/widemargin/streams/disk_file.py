@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..system import open_file, read_at, try_lock, unlink, write_at
+
 
 class DiskFull(OSError):
     """There is no room left for what a run keeps on disk; the message says where."""
@@ -38,7 +40,16 @@ class DiskFile:
             self._file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         else:  # neither emptied, for a run may go on with it, nor appended to
             os.makedirs(self.folder, exist_ok=True)
-            self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", 0)
+            self._file = os.fdopen(open_file(self.path, os.O_RDWR | os.O_CREAT), "r+b", 0)
+            self._lock()
+
+    def _lock(self) -> None:
+        """Two runs in one folder would write over each other."""
+        if not try_lock(self._file.fileno()):
+            self._file.close()
+            raise BlockingIOError(
+                errno.EAGAIN, f"{self.path} is in use by another run. Name another folder"
+            )
 
     @property
     def size(self) -> int:
@@ -49,7 +60,7 @@ class DiskFile:
         rest = array.reshape(-1).view(np.uint8).data
         while rest:
             try:
-                done = os.pwrite(self._file.fileno(), rest, offset)
+                done = write_at(self._file.fileno(), rest, offset)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
@@ -66,7 +77,7 @@ class DiskFile:
         """Fill `array` with the bytes at `offset`."""
         rest = array.reshape(-1).view(np.uint8).data
         while rest:
-            done = os.preadv(self._file.fileno(), [rest], offset)
+            done = read_at(self._file.fileno(), rest, offset)
             if done == 0:
                 raise OSError(
                     errno.EIO,
@@ -85,10 +96,14 @@ class DiskFile:
         if self.path is not None:
             os.fsync(self._file.fileno())
 
+    def leave(self) -> None:
+        """Close the file, and let it lie where it has a name."""
+        self._file.close()
+
     def close(self) -> None:
         """Close and remove the file."""
         if self._file.closed:
             return
         self._file.close()
-        if self.path is not None and os.path.exists(self.path):
-            os.unlink(self.path)
+        if self.path is not None:
+            unlink(self.path)
