@@ -24,6 +24,7 @@ from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import make_array
 
 from .compile import borrowing
+from .matrices import as_csr, canonical
 from .simd import I64, emit_dots, splat, vectors
 
 intrinsic: Any = numba_intrinsic  # its stub does not know that the typing context is hidden
@@ -72,9 +73,7 @@ class SparseRows(NamedTuple):
 
 def sparse_rows(X: sp.csr_matrix) -> SparseRows:
     """A view of a CSR matrix."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = canonical(as_csr(X))
     ends = X.indptr.astype(np.int64)
     columns = np.ascontiguousarray(X.indices, index_type(X.shape[1]))
     return SparseRows(np.ascontiguousarray(X.data), columns, ends[:-1], ends[1:], X.shape[1])

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..expansion import scores
 from ..persistence import Saving
@@ -128,8 +128,7 @@ class NoveltyDetector(
         return self._partial_fit(X, np.zeros(np.shape(X)[0]), sample_weight, None)
 
     def _checked(self, X, reset: bool):
-        types = [np.float64, np.float32]
-        return validate_data(self, X, accept_sparse="csr", dtype=types, order="C", reset=reset)
+        return checked_inputs(self, X, reset)
 
     def _checked_part(self, X, y, is_first: bool):
         return self._checked(X, is_first), y

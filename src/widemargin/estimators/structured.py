@@ -11,6 +11,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from ..geometry import Geometry, check_size
+from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
@@ -50,17 +51,17 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         return {"coef_": np.array(w)}
 
     def _checked_part(self, X, y, is_first: bool):
-        return X, y
+        return checked_items(X), y
 
     def _inputs(self, chunk):
         """The inputs of a chunk, as they are."""
         n = len(chunk.y)
         if chunk.size != n:
             raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
-        return chunk.X
+        return checked_items(chunk.X, chunk.source)
 
     def _other_rows(self, X):
-        return X
+        return checked_items(X)
 
     def _encode(self, chunk, X):
         return self._problem, chunk.y, chunk.weight
@@ -154,6 +155,7 @@ random_state
         """
         check_parameters(self)
         check_functions(self.problem)
+        X = checked_items(X)
         n = X.shape[0] if sp.issparse(X) else len(X)
         if n != len(y):
             raise ValueError(f"X has {n} examples and y has {len(y)}.")
@@ -183,7 +185,7 @@ random_state
     def predict(self, X) -> list[Any]:
         """The best output of each input."""
         check_is_fitted(self)
-        return [self._predict_one(x, self.coef_) for x in X]
+        return [self._predict_one(x, self.coef_) for x in checked_items(X)]
 
     def score(self, X, y, sample_weight=None) -> float:
         """Minus the mean loss: larger is better, 0 is perfect.
@@ -196,11 +198,12 @@ random_state
         """
         check_is_fitted(self)
         weights = checked_weights(sample_weight, len(y))
-        return -self._mean_loss(X, y, self.coef_, weights)
+        return -self._mean_loss(checked_items(X), y, self.coef_, weights)
 
     def decision_function(self, X) -> np.ndarray:
         """The score <w, phi(x, y)> of each prediction."""
         check_is_fitted(self)
+        X = checked_items(X)
         if isinstance(self.problem, GivesPlanes):
             return np.array([self._predict_one(x, self.coef_) for x in X])
         return np.array([self._score_one(x, self._predict_one(x, self.coef_)) for x in X])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..matrices import checked_items
 from ..sequences import Sequences, Vocabulary, pack_arrays
 
 
@@ -45,6 +46,7 @@ class TagFeatures:
         New names get columns of their own, unless the model has its `n_columns` already.
         """
         if isinstance(X, Sequences):
+            X.check()
             found = X
         elif len(X) and (is_matrix(X[0]) or is_pair_of_matrices(X[0])):
             found = pack_arrays([joined_matrices(x, i) for i, x in enumerate(X)])
@@ -126,6 +128,7 @@ def joined_matrices(x: Any, i: int) -> Any:
     """The columns of a pair of matrices side by side; anything else as it is."""
     if not is_pair_of_matrices(x):
         return x
+    checked_items(x, f"sequence {i}")
     if x[0].shape[0] != x[1].shape[0]:
         raise ValueError(
             f"sequence {i} is a pair of matrices of {x[0].shape[0]} and {x[1].shape[0]} rows."
