@@ -23,7 +23,7 @@ from numba import types
 from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import make_array
 
-from .compile import borrowing
+from .compile import IS_CHECKED, borrowing
 from .matrices import as_csr, canonical
 from .simd import I64, emit_dots, splat, vectors
 
@@ -308,3 +308,18 @@ def multiply(values, columns, begin, end, place, spread, width, lanes, tile, fou
                 for k in range(stop - start):
                     row[start + k] = tile[k * width + a]
         start = stop
+
+
+@borrowing
+def plain_multiply(values, columns, begin, end, place, spread, width, lanes, tile, found):
+    """`multiply` in plain loops, which takes its place where indices are checked."""
+    for b in range(begin.size):
+        for a in range(found.shape[0]):
+            total = 0.0
+            for k in range(begin[b], end[b]):
+                total += values[k] * spread[np.uint64(place[columns[k]]) * width + np.uint64(a)]
+            found[a, b] = total
+
+
+if IS_CHECKED:
+    multiply = plain_multiply
