@@ -7,6 +7,7 @@ numbers: an answer must be finite, and an error be in words).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ def sound(rng: np.random.Generator, table: np.ndarray) -> Case:
 
 
 def unsorted(rng, X) -> None:
-    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr, X.indptr[1:])])
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(X.indptr)])
     X.indices, X.data = X.indices[order], X.data[order]
 
 
@@ -195,12 +196,7 @@ def is_sound(X: Any) -> bool:
         return len(offsets) == len(X.data) == len(set(offsets))
     if not (is_index(X.indices) and is_index(X.indptr)):
         return False
-    depth = 3 if X.format == "bsr" else 1
-    if (
-        not isinstance(X.data, np.ndarray)
-        or X.data.ndim != depth
-        or X.data.dtype.kind not in "fiub"
-    ):
+    if not are_numbers(X.data, 3 if X.format == "bsr" else 1):
         return False
     height, width = X.data.shape[1:] if X.format == "bsr" else (1, 1)
     if n % height or d % width:
@@ -216,11 +212,14 @@ def is_sound(X: Any) -> bool:
 
 def are_inside(index: Any, most: int, data: Any) -> bool:
     """Coordinates of a COO matrix."""
-    if not is_index(index) or not isinstance(data, np.ndarray) or data.ndim != 1:
-        return False
-    if data.dtype.kind not in "fiub" or len(index) != len(data):
+    if not (is_index(index) and are_numbers(data, 1)) or len(index) != len(data):
         return False
     return all(0 <= int(k) < most for k in index)
+
+
+def are_numbers(data: Any, depth: int) -> bool:
+    """An array of real numbers."""
+    return isinstance(data, np.ndarray) and data.ndim == depth and data.dtype.kind in "fiub"
 
 
 def is_index(array: Any) -> bool:

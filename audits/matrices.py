@@ -1,8 +1,9 @@
 """Calls of every estimator with hostile matrices: an answer or an error in words, never more.
 
 A trial is one call: an estimator, a method and a case of `hostile.py`, all by the seed. A matrix
-that contradicts itself must be refused, by ValueError or TypeError; a sound one, however unusual its
-memory, must give what its dense table gives; with odd numbers and shapes an answer must be finite.
+that contradicts itself must be refused, by ValueError or TypeError; a sound one, however unusual
+its memory, must give what its dense table gives; with odd numbers and shapes an answer must be
+finite.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .hostile import Case, some_case, table_of
+from .hostile import some_case, table_of
 
 NAME = "matrices"
 TARGET = 20_000
@@ -297,6 +298,3 @@ def same(one: Any, two: Any) -> bool:
     if one.dtype.kind == "f":
         return one.shape == two.shape and bool(np.allclose(one, two, rtol=1e-9, atol=1e-9))
     return bool(np.array_equal(one, two))
-
-
-__all__ = ["NAME", "TARGET", "Case", "trial"]
