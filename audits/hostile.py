@@ -34,13 +34,24 @@ def table_of(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
     return table.round(3)
 
 
-def some_case(rng: np.random.Generator, n: int, d: int, sparse: bool = False) -> Case:
-    """A case of n rows and d columns, for the most part sparse."""
+def some_case(rng: np.random.Generator, n: int, d: int, sparse=False, common=False) -> Case:
+    """A case of n rows and d columns, for the most part sparse.
+
+    With `common` no types that kernels would be compiled for: float32, indices of 64 bits.
+    """
     table = table_of(rng, n, d)
     kinds = (sound, wrong_entry, wrong_size, wrong_type, wrong_shape, odd_numbers)
     if not sparse and rng.random() < 0.3:
         return dense_case(rng, table)
-    return kinds[rng.integers(len(kinds))](rng, table)
+    case = kinds[rng.integers(len(kinds))](rng, table)
+    if common and case.what in (
+        "long_indices",
+        "csr of type f4",
+        "csc of type f4",
+        "coo of type f4",
+    ):
+        return Case(sp.csr_matrix(table), "csr", "sound", table)
+    return case
 
 
 def matrix_of(rng: np.random.Generator, table: np.ndarray, kinds=FORMATS) -> Any:

@@ -238,8 +238,9 @@ def trial(seed: int, folder: Path) -> str | None:
     rng = np.random.default_rng(seed)
     name, call = chosen_call(rng, folder)
     is_square = name == "gram"
-    case = some_case(rng, N, N if is_square else D, sparse=name in PLACES or name == "text")
     is_asked = name.split(": ")[-1] in ("predict", "decision_function", "margins", "score_samples")
+    is_elsewhere = name in PLACES or name == "text"
+    case = some_case(rng, N, N if is_square else D, is_elsewhere, common=not is_asked)
     what = f"{name} with {case.what}"
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
