@@ -222,7 +222,13 @@ def as_chunk(X: Any) -> Any:
     return SVMClassifier(**QUICK).fit_stream(lambda: iter(batches), classes=[0, 1])
 
 
+def as_sequence(X: Any) -> Any:
+    """One sequence, to be explained."""
+    return fitted(kinds()["tags, sequences"]).explain(X)
+
+
 PLACES: dict[str, Callable] = {
+    "explained": as_sequence,
     "kernel values": as_kernel_values,
     "gram": as_gram,
     "labels": as_labels,

@@ -66,6 +66,13 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     def _encode(self, chunk, X):
         return self._problem, chunk.y, chunk.weight
 
+    def _inputs_of(self, X):
+        """X as its problem predicts it: problems that are compiled take rows as arrays."""
+        X = checked_items(X)
+        if sp.issparse(X) and hasattr(self._problem, "pack"):
+            return (X[[i]].toarray().ravel() for i in range(X.shape[0]))
+        return X
+
     def _predict_one(self, x, w: np.ndarray):
         if isinstance(self._problem, GivesPlanes):
             return self._problem.predict(x, w)
@@ -73,7 +80,8 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
 
     def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         losses = (
-            self._problem.loss(true, self._predict_one(x, w)) for x, true in zip(X, y, strict=True)
+            self._problem.loss(true, self._predict_one(x, w))
+            for x, true in zip(self._inputs_of(X), y, strict=True)
         )
         return float(np.average(np.fromiter(losses, float, len(y)), weights=weights))
 
@@ -185,7 +193,7 @@ random_state
     def predict(self, X) -> list[Any]:
         """The best output of each input."""
         check_is_fitted(self)
-        return [self._predict_one(x, self.coef_) for x in checked_items(X)]
+        return [self._predict_one(x, self.coef_) for x in self._inputs_of(X)]
 
     def score(self, X, y, sample_weight=None) -> float:
         """Minus the mean loss: larger is better, 0 is perfect.
@@ -198,12 +206,12 @@ random_state
         """
         check_is_fitted(self)
         weights = checked_weights(sample_weight, len(y))
-        return -self._mean_loss(checked_items(X), y, self.coef_, weights)
+        return -self._mean_loss(X, y, self.coef_, weights)
 
     def decision_function(self, X) -> np.ndarray:
         """The score <w, phi(x, y)> of each prediction."""
         check_is_fitted(self)
-        X = checked_items(X)
+        X = self._inputs_of(X)
         if isinstance(self.problem, GivesPlanes):
             return np.array([self._predict_one(x, self.coef_) for x in X])
         return np.array([self._score_one(x, self._predict_one(x, self.coef_)) for x in X])
