@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 #: NaN never enters a kernel (input is checked at the door); infinities do and keep their meaning.
 FAST_MATH = {"contract", "reassoc", "nsz", "arcp", "nnan"}
 
-#: Whether compiled code looks at every index: NUMBA_BOUNDSCHECK=1, for audits. Numba cannot look into
-#: loops written in LLVM; each has a plain twin that takes its place here.
+#: Whether compiled code looks at every index: NUMBA_BOUNDSCHECK=1, for audits. Numba cannot look
+#: into loops written in LLVM; each has a plain twin that takes its place here.
 IS_CHECKED = bool(config.BOUNDSCHECK)
 
 VECTOR = types.float64[::1]

@@ -50,7 +50,7 @@ class Sequences:
         self.begin = np.ascontiguousarray(begin, np.int64)
         self.names, self.edge_names = names, edge_names
         self.edges: Any = None if edges is None else finite_rows(edges, "edges")
-        self.check()
+        self._check_starts()
         if dense is not None:
             dense = np.asarray(dense)
             if dense.ndim != 2 or len(dense) != self.n_positions:
@@ -60,10 +60,14 @@ class Sequences:
             self.rows = sp.hstack([finite_rows(dense, "dense"), self.rows], format="csr")
 
     def check(self) -> None:
-        """Refuse starts that do not fit the rows, and empty sequences; attributes can be set."""
+        """Once more what was checked at first: attributes can be set."""
         check_structure(self.rows, "rows")
         if self.edges is not None:
             check_structure(self.edges, "edges")
+        self._check_starts()
+
+    def _check_starts(self) -> None:
+        """Refuse starts that do not fit the rows, and empty sequences."""
         begin, n = np.asarray(self.begin), self.n_positions
         if begin.ndim != 1 or begin.size < 1 or begin[0] != 0 or begin[-1] != n:
             raise ValueError(f"begin must start with 0 and end with {n}, the number of positions.")
