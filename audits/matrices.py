@@ -88,8 +88,10 @@ class Kind:
 
 def classes_of(kind: Kind) -> dict[str, Any]:
     """Labels that a stream of batches cannot tell."""
-    is_labelled = hasattr(kind.make(), "loss") and np.asarray(kind.y).dtype.kind == "i"
-    return {"classes": np.unique(kind.y)} if is_labelled and np.ndim(kind.y) == 1 else {}
+    y = np.asarray(kind.y)
+    if not hasattr(kind.make(), "loss") or y.dtype.kind == "f":
+        return {}
+    return {"classes": np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)}
 
 
 @lru_cache(None)

@@ -168,10 +168,19 @@ def check_parameters(estimator) -> None:
     check_positive("max_seconds", estimator.max_seconds, allow_none=True)
     if estimator.stop is not None and not isinstance(estimator.stop, Rule):
         raise TypeError(f"stop must be a rule of widemargin.stopping, got {estimator.stop!r}.")
-    for rule in each_rule(estimator.stop):  # data of HeldOut and Validation
-        checked_items(getattr(rule, "X", None), f"X of {type(rule).__name__}")
+    for rule in each_rule(estimator.stop):
+        check_held_out(getattr(rule, "X", None), f"X of {type(rule).__name__}")
     if estimator.solver != "auto":
         named_solver(estimator.solver)
+
+
+def check_held_out(X: Any, name: str) -> None:
+    """Matrices of `HeldOut` and `Validation` are sound and finite."""
+    X = checked_items(X[0] if isinstance(X, tuple) and X else X, name)
+    entries = X.data if sp.issparse(X) else X
+    is_real = isinstance(entries, np.ndarray) and entries.dtype.kind == "f"
+    if is_real and not np.isfinite(entries).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
 
 
 def checked_data(estimator, X, y, **checks):
@@ -277,11 +286,17 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
 
 
 def with_columns(X: Any, columns: int) -> Any:
-    """Rows in CSR with so many columns: a file tells only of those that it has."""
+    """Rows with so many columns; in CSR a file tells only of those that it has."""
     if isinstance(X, tuple):  # documents and their queries
         return (with_columns(X[0], columns), *X[1:])
     X = checked(X)
     if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != columns or X.dtype.kind not in "fiub":
+            raise ValueError(
+                f"The held-out X has shape {X.shape} and type {X.dtype}; numbers of shape "
+                f"(rows, {columns}) are needed."
+            )
         return X
     if X.shape[1] > columns:
         return X[:, :columns]
