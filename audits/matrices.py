@@ -108,16 +108,12 @@ def kinds() -> dict[str, Kind]:
 
     svm, scores = wm.SVMClassifier, ("predict", "decision_function", "score")
     found = {}
-    for solver in (
-        *("auto", "one_slack", "out_of_core", "streaming_dual", "functional_descent", "pegasos"),
-        *("dual_coordinate", "block_frank_wolfe", "perceptron"),
-    ):
+    for solver in ("auto", "one_slack", "out_of_core", "streaming_dual"):
         make = partial(svm, solver=solver, max_passes=9, **QUICK)
-        grows = solver in ("auto", "streaming_dual", "functional_descent")
-        streams = grows or solver in ("out_of_core", "pegasos")
+        grows, streams = solver in ("auto", "streaming_dual"), solver != "one_slack"
         found[f"two, {solver}"] = Kind(make, TWO, asked=scores, grows=grows, streams=streams)
         found[f"three, {solver}"] = Kind(make, THREE, asked=scores, grows=grows, streams=streams)
-    for kernel in ("rbf", "poly", "laplacian", "intersection", "chi2"):
+    for kernel in ("rbf", "poly", "chi2"):
         make = partial(svm, kernel=kernel, precision="float64", max_passes=2, **QUICK)
         found[f"two, {kernel}"] = Kind(make, TWO, asked=scores, grows=True)
     make = partial(svm, kernel="rbf", precision="float64", max_passes=2, **QUICK)
@@ -142,7 +138,7 @@ def kinds() -> dict[str, Kind]:
     make = partial(wm.StructuredSVM, Binary(D), max_passes=9, **QUICK)
     found["planes of rows"] = Kind(make, 2 * TWO - 1, asked=("decision_function",))
     make = partial(wm.StructuredSVM, RocArea(D), max_passes=9, **QUICK)
-    found["lists"] = Kind(make, [THREE, THREE], wrap=lambda X: [TABLE, X], streams=False)
+    found["lists"] = Kind(make, [THREE, THREE], wrap=queries, streams=False)
     return found
 
 
@@ -170,6 +166,13 @@ def taggers(wm: Any) -> dict[str, Kind]:
 def bags(X: Any) -> list:
     """Bags of whole matrices."""
     return [TABLE, X, TABLE[:3], TABLE[5:]]
+
+
+def queries(X: Any) -> list:
+    """Lists of documents."""
+    from widemargin.streams.queries import Query
+
+    return [Query(TABLE, THREE), Query(X, THREE)]
 
 
 def altered(X: Any) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from audits.hostile import some_case
 from widemargin import SVMClassifier
 from widemargin.estimators.chunks import checked_rows
 from widemargin.kernels import as_patterns
@@ -179,6 +180,24 @@ def test_doors_name_what_is_wrong():
             door()
     with pytest.raises(StreamError):
         checked_rows(Chunk(bad))
+
+
+def test_matrices_at_random():
+    """What plain loops find sound is taken, and the rest refused."""
+    verdicts = set()
+    for seed in range(600):
+        rng = np.random.default_rng(seed)
+        case = some_case(rng, 8, 4, sparse=True)
+        verdicts.add(case.verdict)
+        if case.verdict == "bad":
+            with pytest.raises(ValueError):
+                as_csr(case.matrix)
+        elif case.verdict == "sound":
+            table = canonical(as_csr(case.matrix)).toarray()
+            np.testing.assert_allclose(table, case.table, rtol=1e-15, err_msg=f"seed {seed}")
+        elif case.matrix.shape[0] < 100 and case.matrix.dtype.kind != "c":
+            assert as_csr(case.matrix).shape == case.matrix.shape
+    assert verdicts == {"bad", "sound", "odd"}
 
 
 def test_sequences_altered_later():
