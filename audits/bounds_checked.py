@@ -38,8 +38,8 @@ def trial(seed: int, folder: Path) -> str | None:
     name = names[seed % len(names)]
     with recording() as calls:
         quiet(fits()[name], rng)
-    blind = [kernel for kernel, found in calls.items() if not notices(*found, rng)]
-    blind = sorted(set(blind) - BY_SIZE)
+    blind = {kernel for (kernel, _), found in list(calls.items()) if not notices(*found, rng)}
+    blind = sorted(blind - BY_SIZE)
     return f"{name}: nothing was noticed by {', '.join(blind)}" if blind else None
 
 

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-#: By name: the function and copies of the arguments of its first call.
-CALLS: dict[str, tuple[Any, tuple]] = {}
+from widemargin import compile
+
+#: By name and number: a function and copies of the arguments of its first call.
+CALLS: dict[tuple[str, int], tuple[Any, tuple]] = {}
 
 
 class Recorded(CPUDispatcher):
     """A compiled function that keeps the arguments of its first call."""
 
     def __call__(self, *args):
-        name = f"{self.py_func.__module__.removeprefix('widemargin.')}.{self.__name__}"
-        if name not in CALLS:
-            CALLS[name] = self, copied(args)
+        key = f"{self.py_func.__module__.removeprefix('widemargin.')}.{self.__name__}", id(self)
+        if key not in CALLS:
+            CALLS[key] = self, copied(args)
         return super().__call__(*args)
 
 
@@ -35,11 +37,21 @@ def copied(value: Any) -> Any:
 
 
 @contextmanager
-def recording() -> Iterator[dict[str, tuple[Any, tuple]]]:
+def recording() -> Iterator[dict[tuple[str, int], tuple[Any, tuple]]]:
     """The calls that Python makes of compiled functions of the package."""
     watch_all()
     CALLS.clear()
-    yield CALLS
+    original = compile.cached
+
+    def cached(*args: Any, **options: Any) -> Any:
+        """A function that is compiled on the way, as a recorded one."""
+        return recorded(original(*args, **options))
+
+    compile.cached = cached
+    try:
+        yield CALLS
+    finally:
+        compile.cached = original
 
 
 def watch_all() -> None:
@@ -48,5 +60,11 @@ def watch_all() -> None:
         if name.split(".")[0] != "widemargin":
             continue
         for value in vars(module).values():
-            if type(value) is CPUDispatcher:
-                value.__class__ = Recorded
+            recorded(value)
+
+
+def recorded(value: Any) -> Any:
+    """A dispatcher becomes a recorded one; anything else stays what it is."""
+    if type(value) is CPUDispatcher:
+        value.__class__ = Recorded
+    return value

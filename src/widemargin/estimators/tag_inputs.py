@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..matrices import checked_items
+from ..matrices import checked
 from ..sequences import Sequences, Vocabulary, pack_arrays
 
 
@@ -128,12 +128,13 @@ def joined_matrices(x: Any, i: int) -> Any:
     """The columns of a pair of matrices side by side; anything else as it is."""
     if not is_pair_of_matrices(x):
         return x
-    checked_items(x, f"sequence {i}")
     if x[0].shape[0] != x[1].shape[0]:
         raise ValueError(
             f"sequence {i} is a pair of matrices of {x[0].shape[0]} and {x[1].shape[0]} rows."
         )
-    return sp.hstack(x, format="csr")
+    if not any(map(sp.issparse, x)):
+        return np.hstack(x)
+    return sp.hstack([sp.csr_matrix(checked(part, f"sequence {i}")) for part in x], format="csr")
 
 
 # ------------------------------------------------------------------ labels
