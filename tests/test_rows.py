@@ -129,32 +129,3 @@ def test_unsorted_columns_are_sorted_in_a_copy():
     assert rows.indices.tolist() == [0, 2]
     assert rows.values.tolist() == [2.0, 1.0]
     assert X.indices.tolist() == [2, 0]
-
-
-def broken(**changes):
-    X = sp.csr_matrix(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
-    for name, values in changes.items():
-        setattr(X, name, np.asarray(values))
-    return X
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"indices": np.array([0, -1, 1], np.int32)}, "Row 0 .* column -1"),
-        ({"indices": np.array([0, 2, 3], np.int32)}, "Row 1 .* column 3"),
-        ({"indices": np.array([0, 2, 2**31 - 1], np.int32)}, "outside"),
-        ({"indices": np.array([0.0, 2.0, 1.0])}, "float64"),
-        ({"indices": np.array([0, 2, 1], np.uint32)}, "uint32"),
-        ({"indptr": np.array([0.0, 2.0, 3.0])}, "float64"),
-        ({"indptr": np.array([0, 3, 2], np.int32)}, "increasing"),
-        ({"indptr": np.array([1, 2, 3], np.int32)}, "increasing"),
-        ({"indptr": np.array([0, 3], np.int32)}, "increasing"),
-        ({"indptr": np.array([0, 2, 9], np.int32)}, "beyond"),
-        ({"data": np.array([1.0, 2.0])}, "beyond"),
-        ({"indices": np.array([0, 2], np.int32)}, "beyond"),
-    ],
-)
-def test_broken_csr_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        as_rows(broken(**changes))

@@ -23,13 +23,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.caching import IndexDataCacheFile
 
 logger = logging.getLogger(__name__)
 
 #: NaN never enters a kernel (input is checked at the door); infinities do and keep their meaning.
 FAST_MATH = {"contract", "reassoc", "nsz", "arcp", "nnan"}
+
+#: Whether compiled code looks at every index: NUMBA_BOUNDSCHECK=1, for audits. Numba cannot look
+#: into loops written in LLVM; each has a plain twin that takes its place here.
+IS_CHECKED = bool(config.BOUNDSCHECK)
 
 VECTOR = types.float64[::1]
 INDEX = types.uint32[::1]
@@ -83,7 +87,7 @@ def cached(function: Callable, owners: tuple[str, ...] = (), **more: Any) -> Any
     stamp = package_stamp()
     if not function.__module__.startswith("widemargin."):  # may call our kernels all the same
         stamp = (cache._cache_file._source_stamp, *stamp)
-    base = cache._impl.filename_base
+    base = cache._impl.filename_base + ("-checked" if IS_CHECKED else "")
     if owners:
         base += "-" + hashlib.sha256(repr(owners).encode()).hexdigest()[:12]
     cache._cache_file = CacheFile(cache._cache_path, base, stamp)

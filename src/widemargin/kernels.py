@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from .compile import borrowing
 from .coordinate_sums import chi_square, manhattan, overlap
+from .matrices import as_csr, checked
 from .parameters import POSITIVE, Numbers, whole
 from .rows import as_rows
 from .sparse_rows import SparseRows, sparse_products, sparse_rows
@@ -75,6 +76,7 @@ def as_patterns(X, dtype=np.float32, dense: bool | None = None) -> Patterns:
     >>> as_patterns([[3.0, 4.0]]).squares
     array([25.], dtype=float32)
     """
+    X = checked(X)
     if is_stored_dense(X) if dense is None else dense:
         values = X.toarray() if sp.issparse(X) else np.asarray(X)
         matrix: Any = np.ascontiguousarray(values, dtype=dtype)
@@ -262,7 +264,8 @@ class Function:
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         given = self.function(A.plain, B.plain)
-        given = given.toarray() if sp.issparse(given) else given
+        if sp.issparse(given):
+            given = as_csr(given, "What the kernel function returned").toarray()
         found = np.asarray(given, dtype=A.squares.dtype)
         if found.shape != (len(A), len(B)):
             raise ValueError(

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .compile import inlined, kernel
+from .matrices import as_csr, canonical
 
 
 class Rows(NamedTuple):
@@ -47,18 +48,14 @@ def as_rows(X, bias: float = 0.0, n_columns: int | None = None) -> Rows:
     >>> rows.values.size, rows.indices.size
     (4, 0)
     """
-    X = X if sp.issparse(X) else np.asarray(X)
+    X = as_csr(X) if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or (n_columns is not None and X.shape[1] != n_columns):
         columns = "columns" if n_columns is None else n_columns
         raise ValueError(f"X has shape {X.shape}; (examples, {columns}) is needed.")
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     n, d = X.shape
     if sp.issparse(X):
-        X = X.tocsr()
-        check_indices(X)
-        if not X.has_canonical_format:  # repeated entries would falsify norms
-            X = X.copy()
-            X.sum_duplicates()
+        X = canonical(X)  # repeated entries would falsify norms
         return Rows(
             np.ascontiguousarray(X.data, dtype),
             as_unsigned(X.indices),
@@ -75,28 +72,6 @@ def as_unsigned(integers: np.ndarray) -> np.ndarray:
     """The same memory as unsigned numbers (signed ones cost compiled code a wrap-around test)."""
     unsigned = np.uint32 if integers.dtype.itemsize == 4 else np.uint64
     return np.ascontiguousarray(integers).view(unsigned)
-
-
-def check_indices(X) -> None:
-    """Refuse a CSR matrix whose index arrays would send compiled code out of bounds."""
-    n, d = X.shape
-    for name in ("indices", "indptr"):
-        if getattr(X, name).dtype not in (np.int32, np.int64):
-            raise ValueError(
-                f"X.{name} of the sparse matrix has type {getattr(X, name).dtype}; "
-                "int32 or int64 is needed."
-            )
-    if len(X.indptr) != n + 1 or X.indptr[0] != 0 or np.any(np.diff(X.indptr) < 0):
-        raise ValueError("X.indptr of the sparse matrix is not an increasing list of row starts.")
-    if X.indptr[-1] > min(len(X.indices), len(X.data)):
-        raise ValueError("X.indptr of the sparse matrix points beyond its stored entries.")
-    stored = X.indices[: X.indptr[-1]]
-    if stored.size and (stored.min() < 0 or stored.max() >= d):
-        bad = int(np.flatnonzero((stored < 0) | (stored >= d))[0])
-        row = int(np.searchsorted(X.indptr, bad, side="right")) - 1
-        raise ValueError(
-            f"Row {row} of the sparse matrix has column {stored[bad]}, outside 0..{d - 1}."
-        )
 
 
 def n_weights(rows: Rows) -> int:

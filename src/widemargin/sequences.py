@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .matrices import as_csr, check_structure
+
 
 class Sequences:
     """Sequences packed one after the other; `X[i]` is again one, of one sequence.
@@ -44,22 +46,29 @@ class Sequences:
     """
 
     def __init__(self, rows, begin, names=None, dense=None, edges=None, edge_names=None):
-        self.rows = as_csr(rows, "rows")
+        self.rows = finite_rows(rows, "rows")
         self.begin = np.ascontiguousarray(begin, np.int64)
         self.names, self.edge_names = names, edge_names
-        self.edges: Any = None if edges is None else as_csr(edges, "edges")
-        self.check()
+        self.edges: Any = None if edges is None else finite_rows(edges, "edges")
+        self._check_starts()
         if dense is not None:
             dense = np.asarray(dense)
             if dense.ndim != 2 or len(dense) != self.n_positions:
                 raise ValueError(
                     f"dense has shape {dense.shape}; ({self.n_positions}, numbers) is needed."
                 )
-            self.rows = sp.hstack([sp.csr_matrix(dense), self.rows], format="csr")
+            self.rows = sp.hstack([finite_rows(dense, "dense"), self.rows], format="csr")
 
     def check(self) -> None:
+        """Once more what was checked at first: attributes can be set."""
+        check_structure(self.rows, "rows")
+        if self.edges is not None:
+            check_structure(self.edges, "edges")
+        self._check_starts()
+
+    def _check_starts(self) -> None:
         """Refuse starts that do not fit the rows, and empty sequences."""
-        begin, n = self.begin, self.n_positions
+        begin, n = np.asarray(self.begin), self.n_positions
         if begin.ndim != 1 or begin.size < 1 or begin[0] != 0 or begin[-1] != n:
             raise ValueError(f"begin must start with 0 and end with {n}, the number of positions.")
         empty = np.flatnonzero(np.diff(begin) <= 0)
@@ -145,10 +154,10 @@ def stacked(one: sp.csr_matrix, two: sp.csr_matrix) -> sp.csr_matrix:
     return sp.csr_matrix((data, indices, indptr), shape=shape)
 
 
-def as_csr(matrix: Any, what: str) -> sp.csr_matrix:
+def finite_rows(matrix: Any, what: str) -> sp.csr_matrix:
     """A CSR matrix of finite float64."""
     if sp.issparse(matrix):
-        csr = matrix.tocsr()
+        csr = sp.csr_matrix(as_csr(matrix, what))
     else:
         table = np.asarray(matrix)
         if table.ndim != 2 or table.dtype.kind not in "fiub":
@@ -157,8 +166,6 @@ def as_csr(matrix: Any, what: str) -> sp.csr_matrix:
                 "a matrix of numbers is needed."
             )
         csr = sp.csr_matrix(table)
-    if csr.dtype.kind not in "fiub":
-        raise ValueError(f"{what} has type {csr.dtype}; numbers are needed.")
     csr = csr.astype(np.float64, copy=False)
     if not np.isfinite(csr.data).all():
         entry = int(np.flatnonzero(~np.isfinite(csr.data))[0])
@@ -314,7 +321,9 @@ def features(token: Mapping, prefix: str = "") -> Iterator[tuple[str, float]]:
 
 def pack_arrays(X) -> Sequences:
     """Sequences of arrays (T, d) or CSR matrices (T, d)."""
-    parts = [x if sp.issparse(x) else np.asarray(x) for x in X]
+    parts = [
+        as_csr(x, f"sequence {i}") if sp.issparse(x) else np.asarray(x) for i, x in enumerate(X)
+    ]
     columns = parts[0].shape[1] if parts and parts[0].ndim == 2 else None
     for i, part in enumerate(parts):
         if part.ndim != 2 or part.shape[1] != columns:

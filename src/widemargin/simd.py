@@ -9,7 +9,8 @@ multiple of 4):
 
 Numba runs no straight-line vectoriser: the plain loops over k compile to scalar code, and the whole
 fit takes three times as long. So the loops are written here as LLVM vectors of four doubles, in
-strips of up to 16 classes that stay in registers, with Numba's public `intrinsic`.
+strips of up to 16 classes that stay in registers, with Numba's public `intrinsic`. Each has a twin
+of plain loops at the end of the file, which takes its place where indices are checked.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import make_array
 
-from .compile import kernel
+from .compile import IS_CHECKED, kernel
 
 intrinsic: Any = numba_intrinsic  # its stub does not know that the typing context is hidden
 
@@ -275,3 +276,38 @@ def class_axpy(values, indices, lo, hi, w, width, step):
         else:
             axpy16(values, indices, lo, hi, w, width, first, step)
         first = end
+
+
+# ------------------------------------------------------------------ the twins
+
+
+@kernel
+def plain_dots(values, indices, lo, hi, w, width, out):
+    """`class_dots` in plain loops."""
+    for k in range(width):
+        total = 0.0
+        for t in range(lo, hi):
+            total += values[t] * w[np.uint64(indices[t]) * width + np.uint64(k)]
+        out[k] = total
+
+
+@kernel
+def plain_best(values, indices, lo, hi, w, width, out):
+    """`class_best` in plain loops."""
+    for k in range(width):
+        top = -np.inf
+        for t in range(lo, hi):
+            top = max(top, values[t] + w[np.uint64(indices[t]) * width + np.uint64(k)])
+        out[k] = top
+
+
+@kernel
+def plain_axpy(values, indices, lo, hi, w, width, step):
+    """`class_axpy` in plain loops."""
+    for k in range(width):
+        for t in range(lo, hi):
+            w[np.uint64(indices[t]) * width + np.uint64(k)] += values[t] * step[k]
+
+
+if IS_CHECKED:
+    class_dots, class_best, class_axpy = plain_dots, plain_best, plain_axpy

@@ -23,7 +23,8 @@ from numba import types
 from numba.extending import intrinsic as numba_intrinsic
 from numba.np.arrayobj import make_array
 
-from .compile import borrowing
+from .compile import IS_CHECKED, borrowing
+from .matrices import as_csr, canonical
 from .simd import I64, emit_dots, splat, vectors
 
 intrinsic: Any = numba_intrinsic  # its stub does not know that the typing context is hidden
@@ -72,9 +73,7 @@ class SparseRows(NamedTuple):
 
 def sparse_rows(X: sp.csr_matrix) -> SparseRows:
     """A view of a CSR matrix."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = canonical(as_csr(X))
     ends = X.indptr.astype(np.int64)
     columns = np.ascontiguousarray(X.indices, index_type(X.shape[1]))
     return SparseRows(np.ascontiguousarray(X.data), columns, ends[:-1], ends[1:], X.shape[1])
@@ -309,3 +308,18 @@ def multiply(values, columns, begin, end, place, spread, width, lanes, tile, fou
                 for k in range(stop - start):
                     row[start + k] = tile[k * width + a]
         start = stop
+
+
+@borrowing
+def plain_multiply(values, columns, begin, end, place, spread, width, lanes, tile, found):
+    """`multiply` in plain loops, which takes its place where indices are checked."""
+    for b in range(begin.size):
+        for a in range(found.shape[0]):
+            total = 0.0
+            for k in range(begin[b], end[b]):
+                total += values[k] * spread[np.uint64(place[columns[k]]) * width + np.uint64(a)]
+            found[a, b] = total
+
+
+if IS_CHECKED:
+    multiply = plain_multiply

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from ..losses import Taxonomy
 from ..losses.labels import plain
 from ..streams import ArrayStream, Chunk, StreamError
+from ..streams.arrays import matrix_of
 
 
 def checked_rows(chunk: Chunk) -> Any:
     """X of a chunk, which must be a matrix of finite numbers."""
-    X: Any = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
+    X = matrix_of(chunk)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise StreamError(
             f"{chunk.source}: rows of numbers are needed, not an array of shape {X.shape} "

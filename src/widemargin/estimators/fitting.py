@@ -15,9 +15,9 @@ from sklearn.utils.validation import validate_data
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
 from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows, box_losses
+from ..matrices import checked, checked_items
 from ..oracle import CHUNK, CompiledOracle, Tally, make_oracle
 from ..persistence import LEARNT
-from ..rows import check_indices
 from ..run import Progress, run
 from ..solvers import (
     NAMES,
@@ -32,7 +32,7 @@ from ..solvers import (
     needs_kernel,
 )
 from ..solvers.dual_coordinate import batch_loop
-from ..stopping import Gap, Passes, Rule, Seconds
+from ..stopping import Gap, Passes, Rule, Seconds, each_rule
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
@@ -168,15 +168,26 @@ def check_parameters(estimator) -> None:
     check_positive("max_seconds", estimator.max_seconds, allow_none=True)
     if estimator.stop is not None and not isinstance(estimator.stop, Rule):
         raise TypeError(f"stop must be a rule of widemargin.stopping, got {estimator.stop!r}.")
+    for rule in each_rule(estimator.stop):
+        check_held_out(getattr(rule, "X", None), f"X of {type(rule).__name__}")
     if estimator.solver != "auto":
         named_solver(estimator.solver)
+
+
+def check_held_out(X: Any, name: str) -> None:
+    """Matrices of `HeldOut` and `Validation` are sound and finite."""
+    X = checked_items(X[0] if isinstance(X, tuple) and X else X, name)
+    entries = X.data if sp.issparse(X) else X
+    is_real = isinstance(entries, np.ndarray) and entries.dtype.kind == "f"
+    if is_real and not np.isfinite(entries).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
 
 
 def checked_data(estimator, X, y, **checks):
     """X (n, d) dense or CSR and y (n,), finite; remembers the number and names of features."""
     return validate_data(
         estimator,
-        X,
+        checked(X),
         y,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
@@ -198,14 +209,17 @@ def row_blocks(X, y):
         yield sp.csr_matrix((X.data[begin:end], X.indices[begin:end], starts), shape), y[rows]
 
 
-def checked_inputs(estimator, X):
-    """X of a prediction, with the number of features of the fit; indices inside the columns."""
-    X = validate_data(
-        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+def checked_inputs(estimator, X, reset=False):
+    """X (n, d) alone, dense or CSR, finite; with the number of features of the fit unless reset."""
+    return validate_data(
+        estimator,
+        checked(X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        accept_large_sparse=True,
+        reset=reset,
     )
-    if sp.issparse(X):  # SciPy's product would read beyond the weights
-        check_indices(X)
-    return X
 
 
 def fit_linear(estimator, problem, X, y, target, weights, rescaling="margin"):
@@ -272,10 +286,17 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
 
 
 def with_columns(X: Any, columns: int) -> Any:
-    """Rows in CSR with so many columns: a file tells only of those that it has."""
+    """Rows with so many columns; in CSR a file tells only of those that it has."""
     if isinstance(X, tuple):  # documents and their queries
         return (with_columns(X[0], columns), *X[1:])
+    X = checked(X)
     if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != columns or X.dtype.kind not in "fiub":
+            raise ValueError(
+                f"The held-out X has shape {X.shape} and type {X.dtype}; numbers of shape "
+                f"(rows, {columns}) are needed."
+            )
         return X
     if X.shape[1] > columns:
         return X[:, :columns]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..losses import Taxonomy
+from ..matrices import as_csr
 
 KINDS = ("array", "sparse", "sets")
 
@@ -34,7 +35,7 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     """An indicator, dense or sparse, as (n, L) bytes; a wrong entry is named."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    dense = y.toarray() if sp.issparse(y) else np.asarray(y)
+    dense = as_csr(y, "y").toarray() if sp.issparse(y) else np.asarray(y)
     if dense.ndim != 2:
         raise ValueError(
             f"Unknown label type: y has shape {dense.shape}; an indicator array (n, labels) of 0 "

@@ -35,6 +35,8 @@ from .weights import check_weights
 
 #: Rows between two looks at the clock, at Ctrl-C and at the history; fewer where they are long.
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
+#: Products of sparse rows take a few bytes for each column.
+MOST_COLUMNS = 2**31 - 1
 #: Parameters that mean nothing to a kernel machine, and what they are when not set.
 LINEAR_ONLY = {
     "prior": None,
@@ -343,6 +345,11 @@ class KernelModel(Streaming):
             return super()._oracle_of(chunk)
         check_weights(chunk)
         X = self._inputs(chunk)
+        if X.shape[1] > MOST_COLUMNS:
+            raise ValueError(
+                f"{chunk.where(0)}: {X.shape[1]} features; a kernel machine takes at most "
+                f"{MOST_COLUMNS}. Use fewer (feature hashing)."
+            )
         Y, factors = self._kernel_targets(chunk)
         weights = np.full(X.shape[0], float(self.C))
         if factors is not None:

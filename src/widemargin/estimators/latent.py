@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..callbacks import SklearnCallbacks, with_callbacks
 from ..concave_convex import LatentData, Rounds, concave_convex
 from ..geometry import check_size
+from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..problem import Latent
@@ -242,6 +243,7 @@ class LatentStructuredSVM(LatentEstimator):
                 f"{self.problem!r} has no hidden part: it lacks complete(x, y, w). Use "
                 "StructuredSVM, or add it."
             )
+        X = checked_items(X)
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} examples and y has {len(y)}.")
         if len(y) == 0:
@@ -260,12 +262,12 @@ class LatentStructuredSVM(LatentEstimator):
     def predict(self, X) -> list[Any]:
         """The best output of each input, without its hidden part."""
         check_is_fitted(self)
-        return [self._predict_one(x, self.coef_)[0] for x in X]
+        return [self._predict_one(x, self.coef_)[0] for x in checked_items(X)]
 
     def hidden(self, X) -> list[Any]:
         """The hidden part of each prediction."""
         check_is_fitted(self)
-        return [self._predict_one(x, self.coef_)[1] for x in X]
+        return [self._predict_one(x, self.coef_)[1] for x in checked_items(X)]
 
     def score(self, X, y, sample_weight=None) -> float:
         """Minus the mean loss: larger is better, 0 is perfect.
@@ -278,4 +280,4 @@ class LatentStructuredSVM(LatentEstimator):
         """
         check_is_fitted(self)
         weights = checked_weights(sample_weight, len(y))
-        return -self._mean_loss(X, y, self.coef_, weights)
+        return -self._mean_loss(checked_items(X), y, self.coef_, weights)

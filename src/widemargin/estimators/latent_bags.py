@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..callbacks import with_callbacks
-from ..geometry import Geometry
+from ..geometry import Geometry, check_size
 from ..problems.bags import Bags, BagStack
 from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened
 from .latent import LatentEstimator
@@ -130,6 +130,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         old = self._flat_weights() if self.warm_start and hasattr(self, "coef_") else None
         self.classes_, self.n_features_in_ = classes, stack.matrix.shape[1]
         problem, sign = self._problem, 2 * code - 1
+        check_size(problem.n_features)
         w = old if hidden is None and old is not None and old.size == problem.n_features else None
         if hidden is None:
             at = self._line(stack, sign) if w is None else w

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..geometry import Geometry, check_size
@@ -189,10 +189,7 @@ max_seconds, stop, warm_start, random_state
         return self._partial_fit(X, y, sample_weight, classes)
 
     def _checked_X(self, X, reset: bool):
-        checks: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": True}
-        return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], order="C", **checks
-        )
+        return checked_inputs(self, X, reset)
 
     def _checked_part(self, X, y, is_first: bool):
         X = self._checked_X(X, reset=is_first)

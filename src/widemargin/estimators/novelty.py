@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..expansion import scores
@@ -125,14 +125,14 @@ class NoveltyDetector(
         y : ignored
         sample_weight : array (n,), optional
         """
-        return self._partial_fit(X, np.zeros(np.shape(X)[0]), sample_weight, None)
+        return self._partial_fit(X, None, sample_weight, None)
 
     def _checked(self, X, reset: bool):
-        types = [np.float64, np.float32]
-        return validate_data(self, X, accept_sparse="csr", dtype=types, order="C", reset=reset)
+        return checked_inputs(self, X, reset)
 
     def _checked_part(self, X, y, is_first: bool):
-        return self._checked(X, is_first), y
+        X = self._checked(X, is_first)
+        return X, np.zeros(X.shape[0])
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         if classes is not None:

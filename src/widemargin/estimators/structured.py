@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..geometry import Geometry, check_size
+from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
@@ -50,20 +51,27 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         return {"coef_": np.array(w)}
 
     def _checked_part(self, X, y, is_first: bool):
-        return X, y
+        return checked_items(X), y
 
     def _inputs(self, chunk):
         """The inputs of a chunk, as they are."""
         n = len(chunk.y)
         if chunk.size != n:
             raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
-        return chunk.X
+        return checked_items(chunk.X, chunk.source)
 
     def _other_rows(self, X):
-        return X
+        return checked_items(X)
 
     def _encode(self, chunk, X):
         return self._problem, chunk.y, chunk.weight
+
+    def _inputs_of(self, X):
+        """X as its problem predicts it: problems that are compiled take rows as arrays."""
+        X = checked_items(X)
+        if sp.issparse(X) and hasattr(self._problem, "pack"):
+            return (X[[i]].toarray().ravel() for i in range(X.shape[0]))
+        return X
 
     def _predict_one(self, x, w: np.ndarray):
         if isinstance(self._problem, GivesPlanes):
@@ -72,7 +80,8 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
 
     def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         losses = (
-            self._problem.loss(true, self._predict_one(x, w)) for x, true in zip(X, y, strict=True)
+            self._problem.loss(true, self._predict_one(x, w))
+            for x, true in zip(self._inputs_of(X), y, strict=True)
         )
         return float(np.average(np.fromiter(losses, float, len(y)), weights=weights))
 
@@ -154,6 +163,7 @@ random_state
         """
         check_parameters(self)
         check_functions(self.problem)
+        X = checked_items(X)
         n = X.shape[0] if sp.issparse(X) else len(X)
         if n != len(y):
             raise ValueError(f"X has {n} examples and y has {len(y)}.")
@@ -183,7 +193,7 @@ random_state
     def predict(self, X) -> list[Any]:
         """The best output of each input."""
         check_is_fitted(self)
-        return [self._predict_one(x, self.coef_) for x in X]
+        return [self._predict_one(x, self.coef_) for x in self._inputs_of(X)]
 
     def score(self, X, y, sample_weight=None) -> float:
         """Minus the mean loss: larger is better, 0 is perfect.
@@ -201,6 +211,7 @@ random_state
     def decision_function(self, X) -> np.ndarray:
         """The score <w, phi(x, y)> of each prediction."""
         check_is_fitted(self)
+        X = self._inputs_of(X)
         if isinstance(self.problem, GivesPlanes):
             return np.array([self._predict_one(x, self.coef_) for x in X])
         return np.array([self._score_one(x, self._predict_one(x, self.coef_)) for x in X])

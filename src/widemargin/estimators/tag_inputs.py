@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..matrices import checked
 from ..sequences import Sequences, Vocabulary, pack_arrays
 
 
@@ -45,6 +46,7 @@ class TagFeatures:
         New names get columns of their own, unless the model has its `n_columns` already.
         """
         if isinstance(X, Sequences):
+            X.check()
             found = X
         elif len(X) and (is_matrix(X[0]) or is_pair_of_matrices(X[0])):
             found = pack_arrays([joined_matrices(x, i) for i, x in enumerate(X)])
@@ -130,7 +132,9 @@ def joined_matrices(x: Any, i: int) -> Any:
         raise ValueError(
             f"sequence {i} is a pair of matrices of {x[0].shape[0]} and {x[1].shape[0]} rows."
         )
-    return sp.hstack(x, format="csr")
+    if not any(map(sp.issparse, x)):
+        return np.hstack(x)
+    return sp.hstack([sp.csr_matrix(checked(part, f"sequence {i}")) for part in x], format="csr")
 
 
 # ------------------------------------------------------------------ labels

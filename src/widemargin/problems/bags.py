@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..compile import kernel
+from ..matrices import as_csr, checked
 from ..problem import Plane
 from ..rows import Rows, as_rows, row_dot, write_plane
 from ..sizes import plane_rounding, row_lengths, row_sizes
@@ -51,7 +52,7 @@ class BagStack:
             bags: Any = [X] if len(X) else []
             sizes = np.full(len(X), X.shape[1])
         else:
-            bags = [bag if sp.issparse(bag) else as_bag(bag, i) for i, bag in enumerate(X)]
+            bags = [as_bag(bag, i) for i, bag in enumerate(checked(X))]
             sizes = np.array([bag.shape[0] for bag in bags])
         if not len(sizes):
             raise ValueError("There are no bags: X is empty.")
@@ -77,8 +78,10 @@ class BagStack:
         return self.matrix[self.begin[i] : self.begin[i + 1]]
 
 
-def as_bag(bag: Any, i: int) -> np.ndarray:
-    """One bag as an array of numbers (m, d)."""
+def as_bag(bag: Any, i: int) -> Any:
+    """One bag as an array of numbers (m, d), or in CSR."""
+    if sp.issparse(bag):
+        return as_csr(bag, f"Bag {i}")
     try:
         array = np.asarray(bag)
     except ValueError as error:

@@ -51,6 +51,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..matrices import checked
 from ..metrics.ranking import (
     average_precision,
     check_cutoff,
@@ -371,7 +372,8 @@ def gathered(X) -> tuple[Any, np.ndarray]:
     """All documents in one matrix, and where each query begins."""
     if isinstance(X, Queries):
         return X.documents, np.ascontiguousarray(X.begin, np.int64)
-    lists = [x.documents if isinstance(x, Query) else x for x in X]
+    given = (x.documents if isinstance(x, Query) else x for x in X)
+    lists = [checked(x, f"query {q}") for q, x in enumerate(given)]
     begin = np.append(0, np.cumsum([x.shape[0] for x in lists])).astype(np.int64)
     if any(sp.issparse(x) for x in lists):
         return sp.vstack(lists, format="csr"), begin

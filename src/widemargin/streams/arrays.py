@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..matrices import as_csr, checked_items
 from .chunk import Chunk, StreamError
 
 #: Rows per chunk where a source does not bring its own size.
@@ -43,7 +44,9 @@ class ArrayStream:
     def __init__(self, X, y=None, *, weight=None, qid=None, chunk_rows=CHUNK_ROWS, name="X"):
         if int(chunk_rows) < 1:
             raise ValueError(f"chunk_rows is {chunk_rows}; at least 1 is needed.")
-        self.X = X.tocsr() if sp.issparse(X) else X
+        if getattr(X, "ndim", 1) == 0:
+            raise ValueError(f"{name} is {X!r}; a matrix or a list of examples is needed.")
+        self.X = checked_items(X, name)
         self.y, self.weight, self.qid = y, weight, qid
         self.n_rows = self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
         for label, column in (("y", y), ("weight", weight), ("qid", qid)):
@@ -83,6 +86,16 @@ class ArrayStream:
                 qid=part(self.qid),
                 position=end,
             )
+
+
+def matrix_of(chunk: Chunk) -> Any:
+    """X of a chunk as an array or in CSR."""
+    if not sp.issparse(chunk.X):
+        return np.asarray(chunk.X)
+    try:
+        return as_csr(chunk.X, f"{chunk.where(0)}: X")
+    except ValueError as error:
+        raise StreamError(str(error)) from None
 
 
 def rows_of(X, begin: int, end: int):
@@ -147,8 +160,8 @@ class IteratorStream:
                 "(X, y, weight) is needed."
             )
         columns = [np.asarray(c) if is_flat(c) else c for c in batch[1:]]
-        X = batch[0].tocsr() if sp.issparse(batch[0]) else batch[0]
-        chunk = Chunk(X, columns[0], row=row, source=self.name, position=after)
+        chunk = Chunk(batch[0], columns[0], row=row, source=self.name, position=after)
+        chunk = chunk._replace(X=matrix_of(chunk) if sp.issparse(chunk.X) else chunk.X)
         for label, column in zip(("y", "weight"), columns, strict=False):
             if column is not None and len(column) != chunk.size:
                 raise StreamError(

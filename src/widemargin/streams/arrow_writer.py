@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..matrices import canonical
 from ..replacing import replacing
+from .arrays import matrix_of
 from .arrow_files import INDICES, IPC_FILE, IPC_STREAM, KEY, PARQUET, VALUES, import_pyarrow
 from .chunk import Chunk, StreamError
 
@@ -128,10 +130,7 @@ def batch_of(chunk: Chunk, schema: Any) -> Any:
     arrow = import_pyarrow()
     columns: list[Any] = []
     if sp.issparse(chunk.X):
-        X = chunk.X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = canonical(matrix_of(chunk))
         starts = arrow.array(X.indptr, arrow.int32())
         entries = arrow.array(X.indices, arrow.int32()), arrow.array(X.data, arrow.float64())
         columns += [arrow.ListArray.from_arrays(starts, entry) for entry in entries]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import rows_of
+from .arrays import matrix_of, rows_of
 from .chunk import Chunk, Stream, StreamError
 
 
@@ -249,8 +249,7 @@ def checked(chunk: Chunk) -> Chunk:
     if not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise StreamError(f"{chunk.where(row)}: its relevance is {y[row]}.")
-    X: Any = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
-    return chunk._replace(X=X, y=y.astype(float), qid=np.asarray(chunk.qid))
+    return chunk._replace(X=matrix_of(chunk), y=y.astype(float), qid=np.asarray(chunk.qid))
 
 
 def is_over(waiting: Chunk, chunk: Chunk) -> bool:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..matrices import canonical
 from ..replacing import replacing
+from .arrays import matrix_of
 from .chunk import Chunk, StreamError
 
 
@@ -65,10 +67,7 @@ def written(chunk: Chunk, base: int) -> str:
         raise StreamError(f"{chunk.source}: there are no labels, which svmlight needs")
     if chunk.weight is not None:
         raise StreamError(f"{chunk.source}: there are weights, which svmlight cannot hold")
-    X = sp.csr_matrix(chunk.X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = canonical(sp.csr_matrix(matrix_of(chunk)))
     if not np.isfinite(X.data).all():
         entry = int(np.flatnonzero(~np.isfinite(X.data))[0])
         row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
