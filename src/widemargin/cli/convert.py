@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-from ..streams import Chunk, Prefetched, StreamError, write_svmlight
+from ..streams import Prefetched, write_svmlight
 from ..streams.opening import ARROW_ENDINGS
 from ..streams.svmlight_writer import written
 from .errors import NEEDS_ARROW, CommandError
-from .reading import check_output, naming, no_features, open_data
+from .reading import check_output, naming, open_data
 from .words import many
 
 
@@ -19,7 +18,7 @@ def convert(args: Any) -> int:
     if args.output != "-":
         check_output(args.output, inputs=args.data)
     stream = open_data(args, args.data)
-    reader = Converted(stream)
+    reader = Prefetched(stream)
     if args.output == "-":
         n_rows = print_rows(reader, 0 if args.to_zero_based else 1)
     else:
@@ -28,18 +27,6 @@ def convert(args: Any) -> int:
     if not args.quiet:
         print(f"widemargin: {many(n_rows, 'rows')} in {args.output}", file=sys.stderr)
     return 0
-
-
-class Converted(Prefetched):
-    """Chunks to write; rows that all are without features are refused, before a file is whole."""
-
-    def chunks(self, position: Any = None) -> Iterator[Chunk]:
-        columns = 0
-        for chunk in super().chunks(position):
-            columns = max(columns, chunk.X.shape[1])
-            yield chunk
-        if columns == 0:
-            raise StreamError(no_features(self.name))
 
 
 def write_rows(stream: Any, path: str, zero_based: bool) -> int:

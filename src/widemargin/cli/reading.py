@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.chunks import class_numbers
+from ..estimators.chunks import check_width, class_numbers
 from ..streams import Chunk, Prefetched, Stream, StreamError, open_stream
 from ..streams.files import TextFiles
 from ..streams.opening import ARROW_ENDINGS, SEQUENCES, first_name
@@ -223,8 +223,7 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
         if 2 * size > limit * MEGABYTE:  # twice: the parts, and all of them in one
             return None
     columns = max(chunk.X.shape[1] for chunk in parts)
-    if columns == 0:
-        raise StreamError(no_features(parts[0].source))
+    check_width(columns, stream.name)
     blocks = [part.X for part in parts]
     for block in blocks:
         if sp.issparse(block):
@@ -238,14 +237,6 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
     queries = [part.qid for part in parts if part.qid is not None]
     qid = np.concatenate(queries) if len(queries) == len(parts) else None
     return Loaded(X, whole_numbers(np.concatenate([part.y for part in parts])), weight, qid)
-
-
-def no_features(name: str) -> str:
-    """What is wrong with data that has no feature in any row."""
-    return (
-        f"{name}: no line has a feature (index:value); text is read as svmlight, not as "
-        "comma-separated values"
-    )
 
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:

@@ -32,6 +32,14 @@ def checked_rows(chunk: Chunk) -> Any:
     return X
 
 
+def check_width(n_columns: int, name: str) -> None:
+    """Examples without any feature teach nothing."""
+    if not n_columns:
+        raise StreamError(
+            f"{name}: no row has a feature (in text: index:value), so there is nothing to learn from"
+        )
+
+
 def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
     """Places of the labels of a chunk among the classes; a strange label is named."""
     y = np.asarray(chunk.y)

@@ -62,6 +62,9 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     def _other_rows(self, X):
         return X
 
+    def _check_width(self, stream):
+        """Inputs are whatever the problem takes."""
+
     def _encode(self, chunk, X):
         return self._problem, chunk.y, chunk.weight
 
