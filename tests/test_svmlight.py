@@ -570,8 +570,8 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     with pytest.raises(StreamError) as caught:
         list(SvmlightStream(path, chunk_bytes=10).chunks())
     assert str(caught.value) == (
-        f"{path}:2: the line is longer than 1,000 bytes, the most for memory=512 megabytes; is this "
-        "text, with line ends? If it is, allow more memory"
+        f"{path}:2: the line is longer than 1,000 bytes, the most for memory=512 megabytes; is "
+        "this text, with line ends? If it is, allow more memory"
     )
 
 

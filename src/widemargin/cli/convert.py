@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ..streams import Prefetched, write_svmlight
@@ -10,6 +9,7 @@ from ..streams.opening import ARROW_ENDINGS
 from ..streams.svmlight_writer import written
 from .errors import NEEDS_ARROW, CommandError
 from .reading import check_output, naming, open_data
+from .speaking import give, say
 from .words import many
 
 
@@ -25,7 +25,7 @@ def convert(args: Any) -> int:
         with naming(args.output):
             n_rows = write_rows(reader, args.output, args.to_zero_based)
     if not args.quiet:
-        print(f"widemargin: {many(n_rows, 'rows')} in {args.output}", file=sys.stderr)
+        say(f"{many(n_rows, 'rows')} in {args.output}")
     return 0
 
 
@@ -45,8 +45,7 @@ def print_rows(stream: Any, base: int) -> int:
     """svmlight on stdout."""
     n_rows = 0
     for chunk in stream.chunks():
-        sys.stdout.write(written(chunk, base))
-        sys.stdout.flush()
+        give(written(chunk, base))
         n_rows += chunk.size
     return n_rows
 

@@ -12,6 +12,7 @@ from importlib import import_module
 
 from .arguments import build_parser
 from .errors import CommandError, UsageError, as_message
+from .speaking import say
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -50,11 +51,6 @@ def main(argv: list[str] | None = None) -> int:
             say("this looks like a bug; WIDEMARGIN_DEBUG=1 shows where it happened")
         return 1
     return int(code or 0)
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    print(f"widemargin: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..metrics import TagCounts
+from ..printable import printable
 from ..problems.legal_steps import check_legal, forbidden_steps
 from ..streams import Chunk, Prefetched, StreamError, open_stream
 from ..streams.opening import joined
@@ -266,5 +267,5 @@ def unknown_words(result: dict[str, Any]) -> str:
     unknown = result["unknown_labels"]
     if not unknown:
         return ""
-    names = ", ".join(f"{label} ({count:,})" for label, count in sorted(unknown.items()))
+    names = ", ".join(f"{printable(label)} ({count:,})" for label, count in sorted(unknown.items()))
     return f"labels that the model does not know, counted as errors: {names}"

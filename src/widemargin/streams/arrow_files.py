@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
@@ -49,7 +50,7 @@ class Container:
         self.inner: Any = reader
         if path is not None:
             self.kind = kind_of(path)
-            self.file = self.arrow.OSFile(path)
+            self.file = self.arrow.OSFile(os.fsencode(path))  # a str must be Unicode
             try:
                 self._open()
             except BaseException:

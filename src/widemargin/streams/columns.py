@@ -126,7 +126,7 @@ class ColumnStream(SequenceFiles):
     def _read(self, block: Block) -> Table:
         from .spans import split
 
-        mark = (self.comment or "").encode()
+        mark = os.fsencode(self.comment or "")
         text, begin, end, name, place = block
         fields = split(text, begin, end, place.line, self.separator == "\t", mark)
         counts = np.diff(fields.first).astype(np.int64)
