@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from ..checking import check_first
 from ..geometry import Geometry, check_size
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
@@ -165,6 +166,7 @@ random_state
         weights = checked_weights(sample_weight, len(y))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
+        check_first(self.problem, X, y)
         return self._fit_problem(X, y, weights)
 
     def partial_fit(self, X, y, sample_weight=None):
@@ -182,6 +184,11 @@ random_state
         check_functions(self.problem)
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
+
+    def _encode(self, chunk, X):
+        if chunk.row == 0:
+            check_first(self.problem, X, chunk.y)
+        return super()._encode(chunk, X)
 
     def predict(self, X) -> list[Any]:
         """The best output of each input."""
