@@ -60,7 +60,8 @@ class Columns(NamedTuple):
     def names(self) -> list[str]:
         """All columns to read."""
         inputs = (INDICES, VALUES) if self.features is None else self.features
-        return [*inputs, *(name for name in self[:3] if name is not None)]
+        named = [*inputs, *(name for name in self[:3] if name is not None)]
+        return list(dict.fromkeys(named))  # one column may be more than one thing
 
 
 class ArrowStream:
