@@ -297,7 +297,7 @@ def use(stream: Any, rng: random.Random) -> None:
             model.fit_stream(stream, passes=rng.choice([1, 2]), verify=False)
         except StreamError:
             raise
-        except ValueError as error:  # one class only, targets that are no classes
+        except (ValueError, MemoryError) as error:  # one class only; weights of 2^31 columns
             raise StreamError(str(error)) from error
 
 

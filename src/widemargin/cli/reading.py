@@ -142,6 +142,12 @@ def open_data(args: Any, paths: list[str], **known: Any) -> Watched:
     return Watched(open_stream(source, format="svmlight", **options), options)
 
 
+def line_memory(args: Any) -> dict[str, float]:
+    """--memory, as far as it is a bound of what is read of a line or a sequence."""
+    memory = getattr(args, "memory", None)
+    return {} if memory is None else {"memory": memory}
+
+
 def checked_source(paths: list[str]) -> Any:
     """A path, or several that all exist."""
     is_file = [path for path in paths if path != "-"]
@@ -163,6 +169,8 @@ def open_arrow(args: Any, source: Any, features: list[str] | None = None) -> Str
     for name in ("zero_based", "hash_bits", "skip_bad_lines", "bad_lines"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is for svmlight files.")
+    if args.command != "train" and args.memory is not None:
+        raise UsageError("--memory is for lines of text.")
     label = None if getattr(args, "unlabelled", False) else args.label_column
     try:
         return open_stream(source, format="arrow", label=label, features=features)
@@ -179,7 +187,7 @@ def reading_options(args: Any) -> dict[str, Any]:
         "skip_bad_lines": True if args.skip_bad_lines or args.bad_lines else None,
         "bad_lines_path": args.bad_lines,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None} | line_memory(args)
 
 
 def model_options(args: Any, model: Any) -> dict[str, Any]:
