@@ -205,6 +205,7 @@ class Boxed:
         self.row = row
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fit_takes_what_it_cannot_judge():
     model = StructuredSVM(Endless(), max_passes=3, tol=0.5)
     assert len(model.fit([Boxed(x) for x in X], Y).coef_) == 12

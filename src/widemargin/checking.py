@@ -384,7 +384,8 @@ def equal(a, b) -> bool:
         return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
     if sp.issparse(a) and sp.issparse(b):
         return a.shape == b.shape and equal((a - b).count_nonzero(), 0)
-    if type(a) is type(b) and type(a).__eq__ is object.__eq__:
+    kind: Any = type(a)
+    if kind is type(b) and kind.__eq__ is object.__eq__:
         return True  # equal means identical here, and copies never are
     try:
         return bool(a == b) or (a != a and b != b)
