@@ -384,8 +384,7 @@ def equal(a, b) -> bool:
         return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
     if sp.issparse(a) and sp.issparse(b):
         return a.shape == b.shape and equal((a - b).count_nonzero(), 0)
-    kind: Any = type(a)
-    if kind is type(b) and kind.__eq__ is object.__eq__:
+    if type(a) is type(b) and getattr(type(a), "__eq__", None) is object.__eq__:
         return True  # equal means identical here, and copies never are
     try:
         return bool(a == b) or (a != a and b != b)
