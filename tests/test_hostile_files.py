@@ -180,5 +180,6 @@ def test_rows_without_features_are_rows(tmp_path):
     assert [chunk.X.shape for chunk in SvmlightStream(path).chunks()] == [(3, 2)]
     path.write_text("1\n-1\n1\n")
     assert [chunk.X.shape for chunk in SvmlightStream(path).chunks()] == [(3, 0)]
-    with pytest.raises(StreamError, match="no row has a feature"):
-        SVMClassifier().fit_stream(path)
+    for kernel in ("linear", "rbf"):
+        with pytest.raises(StreamError, match="no row has a feature"):
+            SVMClassifier(kernel=kernel).fit_stream(path)
