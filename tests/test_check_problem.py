@@ -1,9 +1,12 @@
 """check_problem finds each fault, says it in a sentence, and is silent on sound problems."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from widemargin import check_problem
+from widemargin import StructuredSVM, check_problem
+from widemargin.problem import ProblemError
 from widemargin.problems import Binary, Multiclass, RealFunction, Regression
 
 RNG = np.random.default_rng(0)
@@ -110,6 +113,27 @@ class IllegalOutput(Plain):
         return 7
 
 
+class ComplexFeatures(Plain):
+    def joint_feature(self, x, y):
+        return super().joint_feature(x, y) * (1 + 1j)
+
+
+class ComplexValues(Plain):
+    def joint_feature(self, x, y):
+        return np.arange(2), np.array([1.0, 2.0j])
+
+
+class ChangesInput(Plain):
+    def decode(self, x, w, y_true=None, loss_scale=1.0):
+        x *= 1.5
+        return super().decode(x, w, y_true, loss_scale)
+
+
+class OutsideOutputs(Plain):
+    def outputs(self, x):
+        return [3, 4, 5]
+
+
 class SecondBest(Plain):
     def decode(self, x, w, y_true=None, loss_scale=1.0):
         scores = x @ w.reshape(self.shape)
@@ -131,12 +155,60 @@ class SecondBest(Plain):
         (Forgetful, "differently when it is asked again"),
         (ChangesWeights, "changes x, y or w"),
         (IllegalOutput, "IndexError"),
+        (ComplexFeatures, "joint_feature.* has complex numbers"),
+        (ComplexValues, "joint_feature.* has complex numbers"),
+        (ChangesInput, "changes x, y or w"),
+        (OutsideOutputs, "not among outputs"),
         (SecondBest, "not the argmax"),
     ],
 )
 def test_each_fault_is_named(fault, sentence):
     with pytest.raises(ValueError, match=sentence):
         check_problem(fault(), X, Y)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (ComplexFeatures, "example 0: ValueError: joint_feature has complex numbers"),
+        (ComplexValues, "example 0: ValueError: joint_feature has complex numbers"),
+        (LossAtTruth, r"example 0: ValueError: loss\(y, y\) is 0.1 at the truth"),
+        (ChangesWeights, "example 0: ValueError: decode changes x, y or w"),
+        (ChangesInput, "example 0: ValueError: decode changes x, y or w"),
+        (OutsideOutputs, "which is not among outputs"),
+    ],
+)
+def test_fit_finds_what_is_cheap_to_find(fault, sentence, stream):
+    model, given = StructuredSVM(fault()), [x.copy() for x in X]
+    with pytest.raises(ProblemError, match=sentence):
+        model.fit_stream((given, list(Y))) if stream else model.fit(given, Y)
+    assert all(np.array_equal(x, kept) for x, kept in zip(given, X, strict=True))
+
+
+class Endless(Plain):
+    """Outputs without an end, and inputs without a test of equality."""
+
+    def outputs(self, x):
+        return itertools.count(3)
+
+    def joint_feature(self, x, y):
+        return super().joint_feature(x.row, y)
+
+    def decode(self, x, w, y_true=None, loss_scale=1.0):
+        x.asked = True  # what an input keeps for itself is its own affair
+        return super().decode(x.row, w, y_true, loss_scale)
+
+
+class Boxed:
+    def __init__(self, row):
+        self.row = row
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fit_takes_what_it_cannot_judge():
+    model = StructuredSVM(Endless(), max_passes=3, tol=0.5)
+    assert len(model.fit([Boxed(x) for x in X], Y).coef_) == 12
 
 
 def test_all_findings_come_in_one_error():

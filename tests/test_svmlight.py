@@ -569,7 +569,10 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     path.write_bytes(b"1 1:1\n" + b"7" * 5000)
     with pytest.raises(StreamError) as caught:
         list(SvmlightStream(path, chunk_bytes=10).chunks())
-    assert str(caught.value) == f"{path}:2: the line is longer than 1,000 bytes"
+    assert str(caught.value) == (
+        f"{path}:2: the line is longer than 1,000 bytes, the most for memory=512 megabytes; is "
+        "this text, with line ends? If it is, allow more memory"
+    )
 
 
 def test_memory_is_bounded_by_the_chunk(tmp_path):

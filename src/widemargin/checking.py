@@ -7,11 +7,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .oracle import make_oracle
-from .problem import Compiled, GivesPlanes, Latent, ListsOutputs, as_sparse, difference, score
+from .problem import (
+    Compiled,
+    GivesPlanes,
+    Latent,
+    ListsOutputs,
+    ProblemError,
+    as_sparse,
+    checked_loss,
+    difference,
+    score,
+)
 from .rescaling import find_plane
 
+#: Examples that `fit` looks at, and outputs that it compares an answer with.
+FIRST, FIRST_OUTPUTS = 3, 100
 #: Outputs tried against decode where they cannot be listed; enumerated lists are cut here.
 MAX_OUTPUTS = 2000
 
@@ -20,10 +33,10 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
     """Test the functions of a problem on examples; None, or one ValueError with all findings.
 
     Finds a loss that is not zero at the truth or is negative, a decode that is not the argmax or
-    ignores the loss (or has its sign wrong), a `loss_scale` that has no effect, features of wrong
-    length, functions that change their arguments or answer differently when asked again, a
-    compiled oracle that disagrees with the Python functions, and a `complete` that is not the
-    argmax over hidden values.
+    ignores the loss (or has its sign wrong) or gives what is not among `outputs`, a `loss_scale`
+    that has no effect, features that are complex or of wrong length, functions that change their
+    arguments or answer differently when asked again, a compiled oracle that disagrees with the
+    Python functions, and a `complete` that is not the argmax over hidden values.
 
     Parameters
     ----------
@@ -71,6 +84,57 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
             packed = (problem, X, Y, rows, weights, findings)
             findings.attempt("pack and oracle fail", check_compiled, *packed)
     findings.conclude(type(problem).__name__)
+
+
+def check_first(problem: Any, X, Y) -> None:
+    """What `fit` looks at before it begins: a few examples, at one weight vector.
+
+    `Y` holds pairs where there are hidden parts. Raises ProblemError, which names the example.
+    """
+    w = np.random.default_rng(0).standard_normal(int(problem.n_features))
+    for i in np.unique(np.linspace(0, len(Y) - 1, min(FIRST, len(Y))).astype(int)).tolist():
+        try:
+            check_answer(problem, X[i], Y[i], w)
+        except Exception as error:
+            raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
+
+
+def check_answer(problem: Any, x, y, w: np.ndarray) -> None:
+    """One example: the loss and the features of its truth, and one answer."""
+    given = own_copy(x), own_copy(y), w.copy()
+    kept = own_copy(given)
+    if isinstance(problem, GivesPlanes):
+        _, delta = problem.plane(*given)
+        as_sparse(delta, problem.n_features, "delta")
+    else:
+        at_truth = checked_loss(problem, y, y)
+        if at_truth:
+            raise ValueError(f"loss(y, y) is {at_truth:g} at the truth; it must be exactly 0.")
+        as_sparse(problem.joint_feature(x, y), problem.n_features, "joint_feature")
+        output = problem.decode(given[0], given[2], y_true=given[1])
+        if is_outside(problem, x, output, FIRST_OUTPUTS):
+            raise ValueError(f"decode gives {output!r}, which is not among outputs(x).")
+    if not equal(kept, given):
+        function = "plane" if isinstance(problem, GivesPlanes) else "decode"
+        raise ValueError(f"{function} changes x, y or w; copy them first.")
+
+
+def own_copy(value: Any) -> Any:
+    """A deep copy; what cannot be copied is taken as it is."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001  (a user's type may raise anything)
+        return value
+
+
+def is_outside(problem: Any, x, output: Any, most: int) -> bool:
+    """Whether an answer is certainly none of outputs(x), at most so many of which are looked at."""
+    if not isinstance(problem, ListsOutputs):
+        return False
+    for count, known in enumerate(problem.outputs(x)):
+        if count == most or equal(known, output):
+            return False
+    return True
 
 
 class Findings:
@@ -126,6 +190,8 @@ def check_example(problem, x, y, weights, findings: Findings) -> None:
     for w in weights[1:3]:
         for kwargs in ({}, {"y_true": y}, {"y_true": y, "loss_scale": 2.0}):
             output = problem.decode(x, w, **kwargs)
+            if is_outside(problem, x, output, MAX_OUTPUTS):
+                findings.add("outside", f"decode gives {output!r}, which is not among outputs(x).")
             loss = float(problem.loss(y, output))
             if 0 < loss < getattr(problem, "smallest_loss", 0.0):
                 findings.add("smallest", f"loss {loss} is below the declared smallest_loss.")
@@ -136,7 +202,7 @@ def check_example(problem, x, y, weights, findings: Findings) -> None:
 
 def check_purity(problem, x, y, w, output, kwargs, findings: Findings) -> None:
     """The same question gets the same answer, and arguments stay as they were."""
-    before = copy.deepcopy((x, y, w))
+    before = own_copy((x, y, w))
     again = problem.decode(x, w, **kwargs)
     same_loss = problem.loss(y, output) == problem.loss(y, again)
     features = [problem.joint_feature(x, o) for o in (output, again, again)]
@@ -308,12 +374,19 @@ def check_compiled(problem, X, Y, rows, weights, findings: Findings) -> None:
 
 
 def equal(a, b) -> bool:
-    """Deep equality of arrays, sequences and plain values."""
+    """Deep equality of arrays, sequences and plain values; NaN is equal to itself."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(np.asarray(a), np.asarray(b))
+        a, b = np.asarray(a), np.asarray(b)
+        return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc" and b.dtype.kind in "fc")
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
         return len(a) == len(b) and all(equal(p, q) for p, q in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if sp.issparse(a) and sp.issparse(b):
+        return a.shape == b.shape and equal((a - b).count_nonzero(), 0)
+    if type(a) is type(b) and getattr(type(a), "__eq__", None) is object.__eq__:
+        return True  # equal means identical here, and copies never are
     try:
-        return bool(a == b)
+        return bool(a == b) or (a != a and b != b)
     except (TypeError, ValueError):  # an exotic type without a truth value: let it pass
         return True

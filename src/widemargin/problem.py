@@ -137,11 +137,19 @@ class ProblemError(RuntimeError):
     """A function of the problem failed or gave something illegal; the text names the example."""
 
 
+def real_numbers(values: Any, what: str) -> np.ndarray:
+    """Numbers as float64; NumPy would drop the imaginary parts of complex ones with a warning."""
+    found = np.asarray(values)
+    if found.dtype.kind == "c":
+        raise ValueError(f"{what} has complex numbers; real ones are needed.")
+    return np.asarray(found, np.float64)
+
+
 def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.ndarray]:
     """A dense array or an (indices, values) pair as a sparse vector with unique indices."""
     if isinstance(vector, tuple):
         indices: Any = np.asarray(vector[0])
-        values = np.asarray(vector[1], np.float64)
+        values = real_numbers(vector[1], what)
         if indices.shape != values.shape or indices.ndim != 1:
             raise ValueError(f"{what} must be a pair of equally long (indices, values).")
         if indices.size and indices.dtype.kind not in "iu":
@@ -155,7 +163,7 @@ def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.n
             values = values[np.argsort(indices)]
         indices = unique.astype(np.uint32)
     else:
-        dense = np.asarray(vector, np.float64)
+        dense = real_numbers(vector, what)
         if dense.shape != (n_features,):
             raise ValueError(f"{what} has shape {dense.shape}; ({n_features},) is needed.")
         indices = np.flatnonzero(dense).astype(np.uint32)
@@ -175,7 +183,7 @@ def difference(problem, x, y, y_hat) -> tuple[np.ndarray, np.ndarray]:
         return as_sparse(pair, d, "joint_feature")
     if isinstance(truth, tuple) or isinstance(other, tuple):
         raise ValueError("joint_feature gives a dense array for one output and a pair for another.")
-    truth, other = np.asarray(truth, float), np.asarray(other, float)
+    truth, other = real_numbers(truth, "joint_feature"), real_numbers(other, "joint_feature")
     for phi in (truth, other):
         if phi.shape != (d,):
             raise ValueError(f"joint_feature has shape {phi.shape}; ({d},) is needed.")
@@ -184,7 +192,10 @@ def difference(problem, x, y, y_hat) -> tuple[np.ndarray, np.ndarray]:
 
 def checked_loss(problem, y, y_hat) -> float:
     """The loss as a float; refuses NaN, infinity and negative numbers."""
-    loss = float(problem.loss(y, y_hat))
+    loss = problem.loss(y, y_hat)
+    if isinstance(loss, complex | np.complexfloating):
+        raise ValueError(f"loss(y_true, y) is {loss}; a real number is needed.")
+    loss = float(loss)
     if not (np.isfinite(loss) and loss >= 0):
         raise ValueError(f"loss(y_true, y) is {loss}; a finite number >= 0 is needed.")
     return loss

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -17,7 +15,8 @@ from ..streams import Prefetched
 from .errors import CommandError, UsageError
 from .reading import Watched, check_output, model_options, naming, open_arrow, open_data
 from .scores import evaluated, inputs_of, task_of
-from .words import certificate_words, label_text, plain_json, score_text
+from .speaking import give, tell, tell_json
+from .words import certificate_words, label_text, score_text
 
 
 def load_model(path: str) -> Any:
@@ -99,15 +98,10 @@ def target(path: str | None) -> Iterator[Any]:
     A pipe is flushed after every chunk, so that `tail -f | widemargin predict` answers.
     """
     if path is None:
-
-        def write(text: str) -> None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-
-        yield write
+        yield give
         return
     with naming(path), replacing(path) as file:
-        yield lambda text: file.write(text.encode())
+        yield lambda text: file.write(text.encode("utf-8", "surrogateescape"))
 
 
 def prediction_lines(args: Any, model: Any, X: Any) -> str:
@@ -129,7 +123,7 @@ def evaluate(args: Any) -> int:
     stream: Any = data_of(args, model)
     result = evaluated(model, Prefetched(stream), args.ignore_new_features)
     result |= {"model": args.model, "data": stream.name}
-    print(json.dumps(plain_json(result)) if args.json else result_text(result), flush=True)
+    tell_json(result) if args.json else tell(result_text(result))
     return 0
 
 
@@ -156,8 +150,5 @@ def verify(args: Any) -> int:
     if args.output:
         with naming(args.output):
             model.save(args.output)
-    if args.json:
-        print(json.dumps(plain_json(asdict(certificate))), flush=True)
-    else:
-        print(certificate_words(certificate), flush=True)
+    tell_json(asdict(certificate)) if args.json else tell(certificate_words(certificate))
     return 0

@@ -124,8 +124,11 @@ def new_command(commands: Any, name: str, text: str, run: str) -> argparse.Argum
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How data is read."""
+    """How data is read; what learns has a --memory of its own."""
     group = parser.add_argument_group("reading")
+    if not parser.prog.endswith(" train"):
+        limit = "megabytes for a line of text, of sequences a sequence, as it is read (default 512)"
+        group.add_argument("--memory", type=number(float, 0, True), metavar="MB", help=limit)
     group.add_argument("--format", choices=FORMATS, default="auto", help="default: by the ending")
     base = group.add_mutually_exclusive_group()
     zero = "the first feature has the index 0 (default: found out when training)"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from typing import Any
 
-from ..streams import Chunk, Prefetched, StreamError, write_svmlight
+from ..streams import Prefetched, write_svmlight
 from ..streams.opening import ARROW_ENDINGS
 from ..streams.svmlight_writer import written
 from .errors import NEEDS_ARROW, CommandError
-from .reading import check_output, naming, no_features, open_data
+from .reading import check_output, naming, open_data
+from .speaking import give, say
 from .words import many
 
 
@@ -19,27 +18,15 @@ def convert(args: Any) -> int:
     if args.output != "-":
         check_output(args.output, inputs=args.data)
     stream = open_data(args, args.data)
-    reader = Converted(stream)
+    reader = Prefetched(stream)
     if args.output == "-":
         n_rows = print_rows(reader, 0 if args.to_zero_based else 1)
     else:
         with naming(args.output):
             n_rows = write_rows(reader, args.output, args.to_zero_based)
     if not args.quiet:
-        print(f"widemargin: {many(n_rows, 'rows')} in {args.output}", file=sys.stderr)
+        say(f"{many(n_rows, 'rows')} in {args.output}")
     return 0
-
-
-class Converted(Prefetched):
-    """Chunks to write; rows that all are without features are refused, before a file is whole."""
-
-    def chunks(self, position: Any = None) -> Iterator[Chunk]:
-        columns = 0
-        for chunk in super().chunks(position):
-            columns = max(columns, chunk.X.shape[1])
-            yield chunk
-        if columns == 0:
-            raise StreamError(no_features(self.name))
 
 
 def write_rows(stream: Any, path: str, zero_based: bool) -> int:
@@ -58,8 +45,7 @@ def print_rows(stream: Any, base: int) -> int:
     """svmlight on stdout."""
     n_rows = 0
     for chunk in stream.chunks():
-        sys.stdout.write(written(chunk, base))
-        sys.stdout.flush()
+        give(written(chunk, base))
         n_rows += chunk.size
     return n_rows
 

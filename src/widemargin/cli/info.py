@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from ..printable import printable
 from .apply import load_model
 from .scores import task_of
+from .speaking import tell, tell_json
 from .words import (
     EXAMPLES,
     aligned,
@@ -19,7 +20,6 @@ from .words import (
     label_text,
     many,
     pass_words,
-    plain_json,
     size,
     solver_words,
     stop_words,
@@ -32,10 +32,7 @@ LINEAR_ONLY = ("intercept_scaling", "tol", "max_passes")
 def info(args: Any) -> int:
     """The command."""
     model = load_model(args.model)
-    if args.json:
-        print(json.dumps(plain_json(described(model, args.top))), flush=True)
-    else:
-        print(info_text(model, args.top), flush=True)
+    tell_json(described(model, args.top)) if args.json else tell(info_text(model, args.top))
     return 0
 
 
@@ -160,10 +157,10 @@ def info_text(model: Any, top: int) -> str:
         rows.insert(1, ["classes", f"{len(classes)}: {', '.join(classes[:20])}{more}"])
     rows += training_rows(model, about)
     width = max(len(name) for name, _ in rows)
-    lines = [f"{name:{width}s}  {text}" for name, text in rows]
+    lines = [f"{name:{width}s}  {printable(text)}" for name, text in rows]
     lines += ["", about["certificate"]["words"]]
     for output in about["largest_weights"] if top else []:
-        lines += ["", weights_title(output, len(classes))]
+        lines += ["", printable(weights_title(output, len(classes)))]
         table = [[entry["feature"], f"{entry['weight']:+.6g}"] for entry in output["weights"]]
         if output["intercept"] is not None:
             table.append(["intercept", f"{output['intercept']:+.6g}"])

@@ -24,7 +24,7 @@ from .errors import CommandError
 from .live import Watcher, say
 from .options import ONLINE, new_solver
 from .planning import Plan, has_state
-from .reading import MEGABYTE, Loaded, Watched, load_rows, no_features, whole_numbers
+from .reading import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
 from .tagging import load_sequences
 from .words import EXAMPLES, label_text, many
 
@@ -87,8 +87,6 @@ def fit_stream(
         model.fit_stream(source, **options)
     except OSError as error:
         raise explained(args, error) from None
-    if model.n_features_in_ == 0:
-        raise StreamError(no_features(source.name))
 
 
 def fit_kernel(

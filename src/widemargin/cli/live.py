@@ -9,9 +9,11 @@ import time
 from typing import Any
 
 from ..history import History
+from ..printable import printable
 from ..run import Certificate, Progress
 from ..stream_run import StreamProgress
 from ..system import memory_in_use
+from . import speaking
 from .words import SCOPES, clock, many, percent, plain_json, size
 
 
@@ -47,9 +49,8 @@ class LiveLine:
     ) -> None:
         """Print the numbers."""
         start, rest = ("\r", "\x1b[K") if self.is_terminal else ("", "")
-        line = (
-            f"  {self.name:20s}{passes:7.1f}{primal:12.4f}{dual:12.4f}{gap:10.3%}{seconds:8.2f} s"
-        )
+        numbers = f"{passes:7.1f}{primal:12.4f}{dual:12.4f}{gap:10.3%}{seconds:8.2f} s"
+        line = f"  {printable(self.name):20s}{numbers}"
         print(f"{start}{line}{rest}", end=end, flush=True)
 
     def finish(self, history: History, certificate: Certificate) -> None:
@@ -78,14 +79,14 @@ class Screen:
         """Write over the lines written last."""
         width = shutil.get_terminal_size().columns
         up = f"\x1b[{self.n_lines}F" if self.n_lines else ""
-        text = "".join(f"{line[: width - 1]}\x1b[K\n" for line in lines)
+        text = "".join(f"{printable(line)[: width - 1]}\x1b[K\n" for line in lines)
         print(up + text, end="", file=sys.stderr, flush=True)
         self.n_lines = len(lines)
 
     def print(self, text: str) -> None:
         """A line of its own."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Remove the live lines."""
@@ -201,6 +202,9 @@ def log_line(numbers: dict[str, Any]) -> str:
 
 def say(args: Any, text: str) -> None:
     """A line on stderr, unless it is to be quiet."""
-    if not args.quiet:
-        line = json.dumps({"message": text}) if args.json else f"widemargin: {text}"
-        print(line, file=sys.stderr, flush=True)
+    if args.quiet:
+        return
+    if args.json:
+        print(json.dumps({"message": text}), file=sys.stderr, flush=True)
+    else:
+        speaking.say(text)

@@ -12,6 +12,7 @@ from importlib import import_module
 from ..system import INTERRUPTED, TERMINATED, hard_termination
 from .arguments import build_parser
 from .errors import CommandError, UsageError, as_message
+from .speaking import say
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,11 +58,6 @@ def run(argv: list[str] | None) -> int:
             say("this looks like a bug; WIDEMARGIN_DEBUG=1 shows where it happened")
         return 1
     return int(code or 0)
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    print(f"widemargin: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -333,7 +333,14 @@ def parse_loss(text: str, option: str = "--loss", names: tuple[str, ...] = ("zer
             content = content.get("parents", content)
             return Taxonomy({as_label(child): tree_label(up) for child, up in content.items()})
         return np.array(content, float)
-    except (ValueError, TypeError, AttributeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        csv.Error,
+    ) as error:
         what = "cost matrix" if option == "--loss" else "matrix"
         raise CommandError(f"{text}: not a {what} or a map of parents ({error})") from None
 
@@ -347,8 +354,11 @@ def feature_names(args: Any) -> list[str] | None:
     """--feature-names, which also tell the number of features."""
     if args.feature_names is None:
         return None
-    with open(args.feature_names, encoding="utf-8") as file:
-        names = file.read().splitlines()
+    try:
+        with open(args.feature_names, encoding="utf-8") as file:
+            names = file.read().splitlines()
+    except UnicodeDecodeError:
+        raise CommandError(f"{args.feature_names}: it is not UTF-8") from None
     if not names:
         raise CommandError(f"{args.feature_names}: there are no names in it")
     if args.hash_bits is not None:

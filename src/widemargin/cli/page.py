@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..pages.report import Report
 from .apply import load_model
 from .ranking import rank_rows
 from .reading import check_output, naming
+from .speaking import say
 from .story import Story, story_of_model, story_of_run
 from .tagging import TYPE_HEAD, type_rows, unknown_words
 from .words import (
@@ -40,7 +40,7 @@ def report(args: Any) -> int:
         story = story_of_model(load_model(args.model), args.model)
     write_page(story, args.output)
     if not args.quiet:
-        print(f"widemargin: report in {args.output}", file=sys.stderr)
+        say(f"report in {args.output}")
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.chunks import class_numbers
+from ..estimators.chunks import check_width, class_numbers
 from ..streams import Chunk, Prefetched, Stream, StreamError, open_stream
 from ..streams.files import TextFiles
 from ..streams.opening import ARROW_ENDINGS, SEQUENCES, first_name
@@ -142,6 +142,12 @@ def open_data(args: Any, paths: list[str], **known: Any) -> Watched:
     return Watched(open_stream(source, format="svmlight", **options), options)
 
 
+def line_memory(args: Any) -> dict[str, float]:
+    """--memory, as far as it is a bound of what is read of a line or a sequence."""
+    memory = getattr(args, "memory", None)
+    return {} if memory is None else {"memory": memory}
+
+
 def checked_source(paths: list[str]) -> Any:
     """A path, or several that all exist."""
     is_file = [path for path in paths if path != "-"]
@@ -163,6 +169,8 @@ def open_arrow(args: Any, source: Any, features: list[str] | None = None) -> Str
     for name in ("zero_based", "hash_bits", "skip_bad_lines", "bad_lines"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is for svmlight files.")
+    if args.command != "train" and args.memory is not None:
+        raise UsageError("--memory is for lines of text.")
     label = None if getattr(args, "unlabelled", False) else args.label_column
     try:
         return open_stream(source, format="arrow", label=label, features=features)
@@ -179,7 +187,7 @@ def reading_options(args: Any) -> dict[str, Any]:
         "skip_bad_lines": True if args.skip_bad_lines or args.bad_lines else None,
         "bad_lines_path": args.bad_lines,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None} | line_memory(args)
 
 
 def model_options(args: Any, model: Any) -> dict[str, Any]:
@@ -223,8 +231,7 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
         if 2 * size > limit * MEGABYTE:  # twice: the parts, and all of them in one
             return None
     columns = max(chunk.X.shape[1] for chunk in parts)
-    if columns == 0:
-        raise StreamError(no_features(parts[0].source))
+    check_width(columns, stream.name)
     blocks = [part.X for part in parts]
     for block in blocks:
         if sp.issparse(block):
@@ -238,14 +245,6 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
     queries = [part.qid for part in parts if part.qid is not None]
     qid = np.concatenate(queries) if len(queries) == len(parts) else None
     return Loaded(X, whole_numbers(np.concatenate([part.y for part in parts])), weight, qid)
-
-
-def no_features(name: str) -> str:
-    """What is wrong with data that has no feature in any row."""
-    return (
-        f"{name}: no line has a feature (index:value); text is read as svmlight, not as "
-        "comma-separated values"
-    )
 
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:

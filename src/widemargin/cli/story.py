@@ -8,6 +8,7 @@ from typing import Any
 
 from ..checkpoint import FILE
 from ..history import History
+from ..printable import path_words
 from ..run import Certificate
 from ..tensorfile import read_arrays, under
 from .errors import CommandError
@@ -46,7 +47,7 @@ def story_of_model(model: Any, name: str) -> Story:
     if reading.get("template"):
         facts["template"] = reading["template"]
     return Story(
-        f"{os.path.basename(name)}: {about['task']}",
+        f"{path_words(os.path.basename(name))}: {about['task']}",
         model.certificate_,
         model.history_,
         about["solver"],
@@ -80,7 +81,7 @@ def story_of_run(folder: str) -> Story:
         count, total = header["fingerprint"]
         params = {name: parameter_text(value) for name, value in header["params"].items()}
         return Story(
-            f"{os.path.basename(os.path.normpath(folder))}: a run that has not ended",
+            f"{path_words(os.path.basename(os.path.normpath(folder)))}: a run that has not ended",
             certificate,
             history,
             str(params.get("solver")),

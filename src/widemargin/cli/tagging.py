@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..metrics import TagCounts
+from ..printable import printable
 from ..problems.legal_steps import check_legal, forbidden_steps
 from ..streams import Chunk, Prefetched, StreamError, open_stream
 from ..streams.opening import joined
 from .errors import CommandError, UsageError
-from .reading import MEGABYTE, Loaded, Watched, checked_source
+from .reading import MEGABYTE, Loaded, Watched, checked_source, line_memory
 from .words import aligned, many, percent
 
 #: Memory of loaded sequences, at most, per byte of column text: the default template has 19
@@ -57,7 +58,8 @@ def open_sequences(args: Any, paths: list[str]) -> WatchedSequences:
         options = {"template": args.template, "comment": args.comment}
         options["separator"] = "\t" if args.tabs else None
     return WatchedSequences(
-        open_stream(source, format=format, **options), {"format": format, **options}
+        open_stream(source, format=format, **options, **line_memory(args)),
+        {"format": format, **options},
     )
 
 
@@ -76,7 +78,8 @@ def sequences_of(args: Any, model: Any, paths: list[str]) -> WatchedSequences:
         if format != "conll":
             raise UsageError(f"--unlabelled: lines of {format} files begin with a label (any).")
         reading["labels"] = None
-    stream = open_stream(checked_source(paths), format=format, **reading)
+    options = reading | line_memory(args)
+    stream = open_stream(checked_source(paths), format=format, **options)
     return WatchedSequences(stream, {"format": format, **reading})
 
 
@@ -266,5 +269,5 @@ def unknown_words(result: dict[str, Any]) -> str:
     unknown = result["unknown_labels"]
     if not unknown:
         return ""
-    names = ", ".join(f"{label} ({count:,})" for label, count in sorted(unknown.items()))
+    names = ", ".join(f"{printable(label)} ({count:,})" for label, count in sorted(unknown.items()))
     return f"labels that the model does not know, counted as errors: {names}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
@@ -12,6 +11,7 @@ import numpy as np
 
 from .. import __version__
 from ..checkpoint import remove_checkpoint
+from ..printable import path_words
 from ..stopping import HeldOut, Rule, TrainingHinge
 from ..stream_passes import UNFINISHED
 from ..streams import StreamError
@@ -23,6 +23,7 @@ from .options import check_paths, feature_names, is_kernel_machine, new_model, p
 from .planning import Plan, has_state, make_plan
 from .reading import Watched, load_rows, model_options, naming, open_data
 from .scores import evaluated
+from .speaking import tell_json
 from .tagging import load_sequences, open_sequences, sequences_of
 from .words import (
     EXAMPLES,
@@ -149,7 +150,7 @@ def notes(stream: Watched, seconds: float) -> dict[str, Any]:
     return {
         "data": {
             "name": stream.name,
-            "files": stream.files[:100],
+            "files": [path_words(file) for file in stream.files[:100]],
             "bytes": stream.n_bytes,
             "bad_lines": getattr(stream.stream, "n_bad_lines", 0),
         },
@@ -197,7 +198,7 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
 
     bad = model.training_["data"]["bad_lines"]
     if args.json:
-        print(json.dumps(plain_json(described(model, top=0))), flush=True)
+        tell_json(described(model, top=0))
     if bad:
         where = f", see {args.bad_lines}" if args.bad_lines else ""
         say(args, f"{many(bad, 'bad lines')} {'was' if bad == 1 else 'were'} left out{where}")

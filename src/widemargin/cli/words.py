@@ -6,6 +6,8 @@ import dataclasses
 import math
 from typing import Any
 
+from ..printable import printable
+
 SCOPES = {
     "data": "over all data",
     "cache": "over the kept examples only",
@@ -165,7 +167,7 @@ def solver_words(solver: Any) -> str:
 
 
 def plain_json(value: Any) -> Any:
-    """What JSON can hold: NaN and infinities become null, arrays lists."""
+    """What JSON can hold: NaN and infinities become null, arrays lists, texts valid Unicode."""
     if isinstance(value, dict):
         return {str(key): plain_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -174,13 +176,14 @@ def plain_json(value: Any) -> Any:
         return plain_json(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, int):
         return value
-    return str(value)
+    return str(value).encode("utf-8", "backslashreplace").decode()  # no lone surrogates
 
 
 def aligned(rows: list[list[str]]) -> str:
     """Rows of texts as columns: the first to the left, others to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = (
         "  ".join(

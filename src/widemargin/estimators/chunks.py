@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ..losses import Taxonomy
 from ..losses.labels import plain
+from ..printable import printable
 from ..streams import ArrayStream, Chunk, StreamError
 from ..streams.arrays import matrix_of
 
@@ -33,6 +34,14 @@ def checked_rows(chunk: Chunk) -> Any:
     return X
 
 
+def check_width(n_columns: int, name: str) -> None:
+    """Examples without any feature teach nothing."""
+    if not n_columns:
+        raise StreamError(
+            f"{name}: no row has a feature (in text: index:value); there is nothing to learn from"
+        )
+
+
 def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
     """Places of the labels of a chunk among the classes; a strange label is named."""
     y = np.asarray(chunk.y)
@@ -47,7 +56,9 @@ def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
         strange, label = np.zeros(1, int), np.zeros(len(y), int)
     if strange.size:
         row = int(strange[0])
-        known = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
+        known = ", ".join(printable(str(c)) for c in classes[:10]) + (
+            ", ..." if len(classes) > 10 else ""
+        )
         raise ValueError(
             f"{chunk.where(row)}: the label {shown(y[row])} was never declared; the classes are "
             f"{known}. Declare all of them: classes=[...]."

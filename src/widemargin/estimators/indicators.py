@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ..losses import Taxonomy
 from ..matrices import as_csr
+from .chunks import shown
 
 KINDS = ("array", "sparse", "sets")
 
@@ -135,8 +136,8 @@ def check_closed(
     if wrong.size:
         row, k = int(wrong[0, 0]), int(child[wrong[0, 1]])
         raise ValueError(
-            f"{where(row)}: label {classes[k]} is on and {classes[parent[k]]}, above it in the "
-            "taxonomy, is not."
+            f"{where(row)}: label {shown(classes[k])} is on and {shown(classes[parent[k]])}, above "
+            "it in the taxonomy, is not."
         )
 
 

@@ -28,6 +28,7 @@ from ..stream_run import check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
 from ..tensorfile import named, under
+from .chunks import check_width
 from .fitting import named_solver
 from .lasting import Lasting, put_down, take_up
 from .streaming import Streaming
@@ -335,6 +336,7 @@ class KernelModel(Streaming):
                 )
             kernel: Any = self._given
         else:
+            check_width(part.n_features, "the first rows")
             params = self.gamma, self.degree, self.coef0
             kernel = make_kernel(self.kernel, *params, X=part.X)
         self.kernel_ = kernel if not isinstance(kernel, Precomputed) else Precomputed()

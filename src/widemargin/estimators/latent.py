@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import SklearnCallbacks, with_callbacks
+from ..checking import check_first
 from ..concave_convex import LatentData, Rounds, concave_convex
 from ..geometry import check_size
 from ..matrices import checked_items
@@ -257,6 +258,7 @@ class LatentStructuredSVM(LatentEstimator):
         if hidden is None:
             at = np.zeros(self.problem.n_features) if w is None else w
             hidden = LatentData(self.problem, X, y, list).complete(at)
+        check_first(self.problem, X, list(zip(y, hidden, strict=True)))
         return self._fit_rounds(X, y, weights, hidden, w, (X, y))
 
     def predict(self, X) -> list[Any]:

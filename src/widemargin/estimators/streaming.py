@@ -28,7 +28,7 @@ from ..streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ..streams.fingerprint import Fingerprint
 from ..streams.opening import as_stream
 from ..system import soft_interrupt
-from .chunks import checked_rows
+from .chunks import check_width, checked_rows
 from .fitting import (
     check_parameters,
     checked_data,
@@ -158,6 +158,7 @@ class Streaming:
                 reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
             if run.learner is None:
                 raise KeyboardInterrupt
+            self._check_width(stream)
             self._settle(run, reason)
             self._put_away(run, saver, reason, keep_checkpoint)
         except BaseException:
@@ -385,6 +386,10 @@ class Streaming:
         raise StreamError(
             f"{chunk.where(0)}: {X.shape[1]} features, the model has {self._columns}."
         )
+
+    def _check_width(self, stream: Stream) -> None:
+        """A whole stream without a feature is refused."""
+        check_width(self._columns, stream.name)
 
     def _checked_part(self, X, y, is_first: bool):
         """Arrays of `partial_fit`, with the features of the first call."""

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import CallbackSupportMixin, with_callbacks
+from ..checking import check_first
 from ..geometry import Geometry, check_size
 from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
@@ -62,6 +63,9 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
 
     def _other_rows(self, X):
         return checked_items(X)
+
+    def _check_width(self, stream):
+        """Inputs are whatever the problem takes."""
 
     def _encode(self, chunk, X):
         return self._problem, chunk.y, chunk.weight
@@ -172,6 +176,7 @@ random_state
         weights = checked_weights(sample_weight, len(y))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
+        check_first(self.problem, X, y)
         return self._fit_problem(X, y, weights)
 
     def partial_fit(self, X, y, sample_weight=None):
@@ -189,6 +194,11 @@ random_state
         check_functions(self.problem)
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
+
+    def _encode(self, chunk, X):
+        if chunk.row == 0:
+            check_first(self.problem, X, chunk.y)
+        return super()._encode(chunk, X)
 
     def predict(self, X) -> list[Any]:
         """The best output of each input."""

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..matrices import checked
+from ..printable import printable
 from ..sequences import Sequences, Vocabulary, pack_arrays
 
 
@@ -193,5 +194,5 @@ def weighted_truths(truths: Truths, token_weight) -> Truths:
 
 def short_list(labels: np.ndarray) -> str:
     """Some labels for a message."""
-    shown = ", ".join(map(str, labels[:10].tolist()))
+    shown = ", ".join(printable(str(label)) for label in labels[:10].tolist())
     return shown + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")

@@ -223,7 +223,7 @@ class Report:
         body = "\n".join(self.parts)
         text = f"{head}<body><main>\n{body}\n</main></body></html>\n"
         with replacing(path) as file:
-            file.write(text.encode())
+            file.write(text.encode("utf-8", "backslashreplace"))
         return path
 
 

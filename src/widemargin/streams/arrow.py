@@ -22,6 +22,7 @@ import numpy as np
 from .arrays import CHUNK_ROWS
 from .arrow_files import INDICES, KEY, VALUES, Container, import_pyarrow, reading
 from .arrow_values import (
+    MOST_COLUMNS,
     advice,
     is_list,
     is_number,
@@ -59,7 +60,8 @@ class Columns(NamedTuple):
     def names(self) -> list[str]:
         """All columns to read."""
         inputs = (INDICES, VALUES) if self.features is None else self.features
-        return [*inputs, *(name for name in self[:3] if name is not None)]
+        named = [*inputs, *(name for name in self[:3] if name is not None)]
+        return list(dict.fromkeys(named))  # one column may be more than one thing
 
 
 class ArrowStream:
@@ -185,7 +187,8 @@ class ArrowStream:
             place = checked_place(Place, position, self.name, max(1, len(self.files)))
         width = place.n_features  # of sparse rows: the largest so far
         for batch, place, name in self._batches(place, self.columns.names):  # noqa: B020
-            chunk = self._chunk(batch, place._replace(n_features=width), name)
+            with reading(name):
+                chunk = self._chunk(batch, place._replace(n_features=width), name)
             width = chunk.X.shape[1]
             yield chunk
         if not place.row:
@@ -202,8 +205,8 @@ class ArrowStream:
             )
         found = None
         for batch, place, source in self._batches(Place(), [name]):
-            chunk = self._frame(batch, place, source)
-            y = labels_of(batch.column(name), chunk, name)
+            with reading(source):
+                y = labels_of(batch.column(name), self._frame(batch, place, source), name)
             values = np.unique([v for row in y for v in row] if isinstance(y, list) else y)
             found = values if found is None else np.union1d(found, values)
         if found is None:
@@ -238,7 +241,7 @@ class ArrowStream:
         twice = [column for column in schema.names if schema.names.count(column) > 1]
         if twice:
             raise StreamError(f"{name}: there are several columns {twice[0]!r}")
-        written = json.loads((schema.metadata or {}).get(KEY, b"{}"))
+        written = notes_of(schema, name)
         weight = self.weight or written.get("weight")
         qid = self.qid or written.get("qid")
         wanted = [(c, f"{role}=") for role, c in (("weight", weight), ("qid", qid)) if c]
@@ -262,6 +265,7 @@ class ArrowStream:
                     f"{name}: besides 'indices' and 'values' there is the column {extra!r}; sparse "
                     f"rows have no other features. Leave it out with features=['indices', 'values']"
                 )
+            self._check_lists(schema, name)
             return Columns(self.label, weight, qid, None, written.get("n_features"))
         for column in features:
             kind = schema.field(column).type
@@ -290,6 +294,16 @@ class ArrowStream:
         if qid is not None and not types.is_integer(schema.field(qid).type):
             kind = schema.field(qid).type
             raise StreamError(f"{name}: column {qid!r} is {kind}; queries are whole numbers")
+
+    def _check_lists(self, schema: Any, name: str) -> None:
+        """Sparse rows are lists of whole numbers and of numbers."""
+        for column, fits in ((INDICES, self._arrow.types.is_integer), (VALUES, is_number)):
+            kind = schema.field(column).type
+            if not fits(kind.value_type):
+                wanted = "whole numbers" if column == INDICES else "numbers"
+                raise StreamError(
+                    f"{name}: column {column!r} is {kind}; lists of {wanted} are needed"
+                )
 
     def _check_same(self, found: Columns, name: str) -> None:
         """Every file has the columns of the first."""
@@ -358,3 +372,18 @@ class ArrowStream:
             fields["qid"] = found.astype(np.int64, copy=False)
         after = place._replace(n_features=X.shape[1])._asdict() if self.repeatable else None
         return chunk._replace(X=X, position=after, **fields)
+
+
+def notes_of(schema: Any, name: str) -> dict[str, Any]:
+    """What `write_arrow` noted in a file: columns of weights and queries, number of features."""
+    try:
+        found = json.loads((schema.metadata or {}).get(KEY, b"{}"))
+        fits = isinstance(found, dict) and all(
+            isinstance(found.get(role), str | None) for role in ("weight", "qid")
+        )
+    except (ValueError, RecursionError):
+        fits = False
+    width = found.get("n_features") if fits else None
+    if not fits or not (width is None or (type(width) is int and 0 <= width <= MOST_COLUMNS)):
+        raise StreamError(f"{name}: the notes of widemargin in this file are damaged")
+    return found

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from ..printable import printable
 from .chunk import StreamError
 from .files import name_of
 
@@ -48,7 +50,7 @@ class Container:
         self.inner: Any = reader
         if path is not None:
             self.kind = kind_of(path)
-            self.file = self.arrow.OSFile(path)
+            self.file = self.arrow.OSFile(os.fsencode(path))  # a str must be Unicode
             try:
                 self._open()
             except BaseException:
@@ -81,14 +83,28 @@ class Container:
         if self.kind == PARQUET:
             for group in range(first, self.n_groups or 0):
                 options = {"row_groups": [group], "columns": names, "use_threads": False}
-                yield group, self.inner.iter_batches(most, **options)
+                found = self.inner.iter_batches(most, **options)
+                yield group, (self._whole(batch, group) for batch in found)
         elif self.kind == IPC_FILE:
             for group in range(first, self.n_groups or 0):
-                yield group, pieces(self.inner.get_batch(group).select(names), most)
+                batch = self.inner.get_batch(group).select(names)
+                yield group, pieces(self._whole(batch, group), most)
         else:
             for group, batch in enumerate(self.inner):
                 if group >= first:
-                    yield group, pieces(batch.select(names), most)
+                    yield group, pieces(self._whole(batch.select(names), group), most)
+
+    def _whole(self, batch: Any, group: int) -> Any:
+        """The batch, if it is what it says: lengths, offsets, codes of dictionaries, text.
+
+        Arrow itself looks at none of them, and reads or stops where a damaged file sends it.
+        """
+        try:
+            batch.validate(full=True)
+        except self.arrow.ArrowInvalid as error:
+            unit = "row group" if self.kind == PARQUET else "record batch"
+            raise self.arrow.ArrowInvalid(f"{unit} {group} is damaged: {error}") from None
+        return batch
 
 
 def kind_of(path: str) -> str:
@@ -96,7 +112,9 @@ def kind_of(path: str) -> str:
     with open(path, "rb") as file:
         head = file.read(4)
     if head not in MAGIC:
-        raise StreamError(f"{path}: it is neither a Parquet nor an Arrow IPC (Feather 2) file")
+        raise StreamError(
+            f"{name_of(path)}: it is neither a Parquet nor an Arrow IPC (Feather 2) file"
+        )
     return MAGIC[head]
 
 
@@ -115,5 +133,6 @@ def reading(name: Any) -> Iterator[None]:
         raise
     except OSError as error:
         raise StreamError(f"{name_of(name)}: {error.strerror or error}") from None
-    except import_pyarrow().ArrowException as error:
-        raise StreamError(f"{name_of(name)}: {error}") from None
+    except (import_pyarrow().ArrowException, UnicodeDecodeError) as error:
+        said = printable(" ".join(str(error).split()))
+        raise StreamError(f"{name_of(name)}: {said}") from None

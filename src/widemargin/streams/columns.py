@@ -21,6 +21,7 @@ import numpy as np
 
 from ..sequences import Sequences
 from .chunk import Chunk, StreamError
+from .files import MEMORY
 from .sequence_files import COLUMN_BYTES, Block, Place, SequenceFiles, decoded
 from .templates import Column, Template, default_template, expand, read_template
 
@@ -60,6 +61,8 @@ class ColumnStream(SequenceFiles):
         Lines that begin so are left out, "# " for CoNLL-U.
     chunk_bytes : int
         Bytes of text per chunk; a longer sequence makes its chunk longer.
+    memory : float
+        Megabytes for a sequence and what is read of it; a longer one is an error.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class ColumnStream(SequenceFiles):
     [['B-NP', 'B-VP'], ['O']]
     """
 
+    _growth = 64.0  # the default template has 19 features for a word and its tag
     _options = ("labels", "n_columns", "separator", "comment", "template_text")
 
     def __init__(
@@ -85,6 +89,7 @@ class ColumnStream(SequenceFiles):
         separator: str | None = None,
         comment: str | None = None,
         chunk_bytes: int = COLUMN_BYTES,
+        memory: float = MEMORY,
     ):
         if labels not in ("last", None):
             raise ValueError(f"labels is {labels!r}; 'last' or None is needed.")
@@ -92,7 +97,7 @@ class ColumnStream(SequenceFiles):
             raise ValueError(f"separator is {separator!r}; None or a tab is needed.")
         if n_columns is not None and n_columns < 1:
             raise ValueError(f"n_columns is {n_columns}; at least 1 is needed.")
-        super().__init__(paths, chunk_bytes)
+        super().__init__(paths, chunk_bytes, memory)
         self.template = None if template is None else read_template(template)
         self.labels, self.n_columns = labels, n_columns
         self.separator, self.comment = separator, comment
@@ -121,7 +126,7 @@ class ColumnStream(SequenceFiles):
     def _read(self, block: Block) -> Table:
         from .spans import split
 
-        mark = (self.comment or "").encode()
+        mark = os.fsencode(self.comment or "")
         text, begin, end, name, place = block
         fields = split(text, begin, end, place.line, self.separator == "\t", mark)
         counts = np.diff(fields.first).astype(np.int64)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..printable import printable
+
 if TYPE_CHECKING:
     from .svmlight import Place, SvmlightStream
 
@@ -64,7 +66,7 @@ def quoted(token: bytes) -> str:
     text = token[: 4 * LONGEST_QUOTE + 4].decode("utf-8", "backslashreplace")
     if len(text) > LONGEST_QUOTE:
         text = text[:LONGEST_QUOTE] + "…"
-    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text) + "'"
+    return f"'{printable(text)}'"
 
 
 def number_reason(number: bytes) -> str | None:

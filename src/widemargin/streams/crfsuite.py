@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from ..sequences import Sequences
 from .chunk import Chunk, StreamError
 from .complaints import number_reason, quoted
+from .files import MEMORY
 from .sequence_files import CHUNK_BYTES, Block, SequenceFiles, decoded
 from .templates import merged
 
@@ -52,6 +53,8 @@ class CrfsuiteStream(SequenceFiles):
         Files, folders, gzip or pipes, as for `ColumnStream`.
     chunk_bytes : int
         Bytes of text per chunk; a longer sequence makes its chunk longer.
+    memory : float
+        Megabytes for a sequence and what is read of it; a longer one is an error.
 
     Examples
     --------
@@ -65,8 +68,8 @@ class CrfsuiteStream(SequenceFiles):
            [0., 7., 1.]])
     """
 
-    def __init__(self, paths: Any, *, chunk_bytes: int = CHUNK_BYTES):
-        super().__init__(paths, chunk_bytes)
+    def __init__(self, paths: Any, *, chunk_bytes: int = CHUNK_BYTES, memory: float = MEMORY):
+        super().__init__(paths, chunk_bytes, memory)
 
     def _read(self, block: Block) -> Positions:
         from .spans import number_spans, split

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import select
 import stat
@@ -13,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from ..printable import path_words
 from .chunk import StreamError
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-#: Longest line; beyond it a file is taken for something else than text.
+#: Longest line or sequence, whatever the memory: numbers of entries have 31 bits.
 LONGEST_LINE = 1 << 30
+#: Megabytes for a line and what is read of it, where nothing else is said.
+MEMORY = 512.0
 #: Bytes behind the text that a reader of whole words may touch.
 PADDING = 16
 PIECE = 1 << 16
@@ -30,6 +34,14 @@ class BrokenText(Exception):
     def __init__(self, reason: str, newlines: int = 0):
         super().__init__(reason)
         self.newlines = newlines
+
+
+class TooLong(Exception):
+    """A block of text does not end within `size` bytes."""
+
+    def __init__(self, size: int):
+        super().__init__(f"longer than {size} bytes")
+        self.size = size
 
 
 def find_files(paths: Any) -> list[Any]:
@@ -48,9 +60,10 @@ def find_files(paths: Any) -> list[Any]:
         elif os.path.exists(path):
             found.append(path)
         else:
-            raise StreamError(f"{path}: there is no such file")
+            raise StreamError(f"{path_words(path)}: there is no such file")
     if not found:
-        raise StreamError(f"{paths}: there are no files in it")
+        given = paths if several else [paths]
+        raise StreamError(f"{', '.join(map(name_of, given))}: there are no files in it")
     return found
 
 
@@ -62,7 +75,9 @@ def is_regular(source: Any) -> bool:
 def name_of(source: Any) -> str:
     """How messages call a path or an open file."""
     name = source if isinstance(source, str) else getattr(source, "name", None)
-    return "<stdin>" if name == "-" else (name if isinstance(name, str) else "<pipe>")
+    if isinstance(name, str | bytes):
+        return "<stdin>" if name == "-" else path_words(name)
+    return "<pipe>"
 
 
 def last_line(buffer: bytearray, begin: int, end: int) -> int:
@@ -102,6 +117,8 @@ class TextFiles:
     ----------
     paths : path, list of paths or binary file
     chunk_bytes : int
+    memory : float
+        Megabytes for a line of text (of sequences: a sequence) and what is read of it.
 
     Attributes
     ----------
@@ -111,13 +128,18 @@ class TextFiles:
     """
 
     is_prompt = True
+    #: What a chunk must hold at least, and the bytes of memory that a byte of it takes at most.
+    _unit, _growth = "line", 8.0
 
-    def __init__(self, paths: Any, chunk_bytes: int):
+    def __init__(self, paths: Any, chunk_bytes: int, memory: float = MEMORY):
         if not 1 <= chunk_bytes <= LONGEST_LINE:
             raise ValueError(f"chunk_bytes is {chunk_bytes}; 1 to {LONGEST_LINE} are possible.")
+        if not 0 < memory < math.inf:
+            raise ValueError(f"memory is {memory!r}; a number of megabytes above 0 is needed.")
         self.files = find_files(paths)
         self.repeatable = all(is_regular(file) for file in self.files)
         self.name, self.chunk_bytes = name_of_all(paths, self.files), int(chunk_bytes)
+        self.memory = memory
         self._is_read = False
 
     def _begin(self, position: Any, first: Any) -> Any:
@@ -131,6 +153,18 @@ class TextFiles:
             return first
         return checked_place(type(first), position, self.name, len(self.files))
 
+    def _text_blocks(self, source: Source, cut_behind: Any = None) -> Iterator[Any]:
+        """Blocks of a source, none longer than the memory allows."""
+        longest = min(int(self.memory * 2**20 / self._growth), LONGEST_LINE)
+        try:
+            yield from source.blocks(self.chunk_bytes, cut_behind, self.is_prompt, longest)
+        except TooLong as error:
+            raise BrokenText(
+                f"the {self._unit} is longer than {error.size:,} bytes, the most for "
+                f"memory={self.memory:g} megabytes; is this text, with line ends? If it is, allow "
+                "more memory"
+            ) from None
+
     def _check_listing(self) -> None:
         """Labels are listed by a pass of their own."""
         if not self.repeatable:
@@ -143,7 +177,7 @@ class TextFiles:
         if not self.repeatable:
             return {"name": self.name}
         return {
-            "files": [os.path.basename(file) for file in self.files],
+            "files": [path_words(os.path.basename(file)) for file in self.files],
             "bytes": [os.path.getsize(file) for file in self.files],
             "modified": [os.stat(file).st_mtime_ns for file in self.files],
             "crc32": [end_sums(file) for file in self.files],
@@ -252,11 +286,13 @@ class Source:
         size: int,
         cut_behind: Callable[[bytearray, int, int], int] | None = None,
         is_prompt: bool = True,
+        longest: int = LONGEST_LINE,
     ) -> Iterator[tuple[np.ndarray, int]]:
         """Whole lines: an array that the next block overwrites, and how much of it is text.
 
         `cut_behind(buffer, begin, end)` finds the last place up to `end` where a block may end, 0
-        for none; up to `begin` there is none. By default that is behind a newline.
+        for none; up to `begin` there is none. By default that is behind a newline. A block that
+        cannot end within `longest` bytes (or `size`, if that is more) is `TooLong`.
 
         A block of a regular file is what `size` bytes hold of whole lines; a longer line doubles
         them. It depends on nothing but where it begins. A block of a pipe is what has arrived, or
@@ -265,16 +301,19 @@ class Source:
         """
         cut_behind = cut_behind or last_line
         is_prompt = is_prompt and not self.is_regular
+        longest = max(longest, size)
         buffer, filled, is_end = bytearray(size + PADDING), 0, False
         while not is_end:
             target, searched, cut = size, filled, 0  # what was left over cannot be cut
             while not cut and not is_end:
                 while target <= filled:
-                    if target >= LONGEST_LINE:
-                        raise BrokenText(f"the line is longer than {LONGEST_LINE:,} bytes")
-                    target = min(2 * target, max(LONGEST_LINE, size))
+                    if target >= longest:
+                        raise TooLong(longest)
+                    target = min(2 * target, longest)
                 if len(buffer) < target + PADDING:
-                    buffer = buffer[:filled] + bytearray(target + PADDING - filled)
+                    larger = bytearray(target + PADDING)  # others may look at the old one
+                    larger[:filled] = memoryview(buffer)[:filled]
+                    buffer = larger
                 while filled < target and not is_end:
                     filled, is_end = self._more(buffer, filled, target)
                     cut = cut_behind(buffer, searched, filled) or cut

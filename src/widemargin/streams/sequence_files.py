@@ -81,8 +81,10 @@ class SequenceFiles(TextFiles, ABC):
     ----------
     paths : path, list of paths or binary file
     chunk_bytes : int
+    memory : float
     """
 
+    _unit, _growth = "sequence", 32.0
     #: Where a block may end.
     _cut_behind = staticmethod(last_blank_line)
     #: Parameters that the signature names.
@@ -137,8 +139,7 @@ class SequenceFiles(TextFiles, ABC):
             name = name_of(self.files[number])
             try:
                 with opened(self.files[number], place.offset) as source:
-                    blocks = source.blocks(self.chunk_bytes, self._cut_behind, self.is_prompt)
-                    for text, end in blocks:
+                    for text, end in self._text_blocks(source, self._cut_behind):
                         begin = 3 if self._has_mark(text, end, place) else 0
                         block = Block(text, begin, end, name, place)
                         check_bytes(block)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from ..sequences import Sequences
 from .chunk import Chunk, StreamError
+from .files import MEMORY
 from .sequence_files import CHUNK_BYTES, Block, SequenceFiles, last_query
 from .svmlight import Place as Decided
 
@@ -40,6 +41,8 @@ class SvmHmmStream(SequenceFiles):
         the next one begins.
     chunk_bytes : int
         Bytes of text per chunk; a longer sequence makes its chunk longer.
+    memory : float
+        Megabytes for a sequence and what is read of it; a longer one is an error.
 
     Examples
     --------
@@ -53,8 +56,8 @@ class SvmHmmStream(SequenceFiles):
     _cut_behind = staticmethod(last_query)
     hash_bits, n_features, zero_based, dtype = None, None, False, np.dtype(np.float64)
 
-    def __init__(self, paths: Any, *, chunk_bytes: int = CHUNK_BYTES):
-        super().__init__(paths, chunk_bytes)
+    def __init__(self, paths: Any, *, chunk_bytes: int = CHUNK_BYTES, memory: float = MEMORY):
+        super().__init__(paths, chunk_bytes, memory)
 
     def _read(self, block: Block) -> Positions:
         from . import parser

@@ -25,12 +25,14 @@ import scipy.sparse as sp
 
 from .chunk import Chunk, StreamError
 from .complaints import is_number, is_word, quoted, reason, token_at
-from .files import BYTE_ORDER_MARK, BrokenText, TextFiles, name_of, opened
+from .files import BYTE_ORDER_MARK, MEMORY, BrokenText, TextFiles, name_of, opened
 
 if TYPE_CHECKING:
     from .parser import Parsed
 
 CHUNK_BYTES = 1 << 22
+#: After so much text without a feature no more is read, where there is one of these.
+CLUE_BYTES, SEPARATORS = 1 << 20, ",;|"
 WHOLE_LINE = re.compile(rb"[^\n]*\n")
 KINDS = {"auto": 0, "number": 0, "text": 1, "lists": 2}
 QUERIES = {False: 0, True: 1, None: 2}
@@ -49,6 +51,35 @@ class Place(NamedTuple):
     qid: bool | None = None
     bad_lines: int = 0
     bad_bytes: int = 0
+
+
+class Clues:
+    """What tells other text from svmlight: no feature, and a separator of other formats.
+
+    Parameters
+    ----------
+    has_features : bool
+        Is it known already that lines have features?
+    """
+
+    def __init__(self, has_features: bool):
+        self.has_features, self.separator, self.size = has_features, "", 0
+
+    def look(self, parsed: Parsed, text: np.ndarray, heads: bool) -> None:
+        """At a block; where only the `heads` of lines were read, any colon may be a feature's."""
+        if not self.has_features:
+            self.has_features = bool(np.any(text == ord(":")) if heads else parsed.indices.size)
+            found = (mark for mark in SEPARATORS if np.any(text == ord(mark)))
+            self.separator = self.separator or next(found, "")
+            self.size += text.size
+
+    def check(self, name: str) -> None:
+        """Refuse comma-separated values and their like."""
+        if self.separator and not self.has_features:
+            raise StreamError(
+                f"{name}: no line has a feature (index:value), but there is {self.separator!r}; "
+                "text is read as svmlight, not as comma-separated values"
+            )
 
 
 class SvmlightStream(TextFiles):
@@ -84,6 +115,8 @@ class SvmlightStream(TextFiles):
         the pass runs, the file has `.part` behind its name.
     chunk_bytes : int
         Bytes of text per chunk; a longer line makes its chunk longer.
+    memory : float
+        Megabytes for a line and what is read of it; a longer line is an error.
     dtype : float64 or float32
         Type of the values; float32 ones are rounded from float64.
 
@@ -117,6 +150,7 @@ class SvmlightStream(TextFiles):
         skip_bad_lines: bool = False,
         bad_lines_path: str | os.PathLike | None = None,
         chunk_bytes: int = CHUNK_BYTES,
+        memory: float = MEMORY,
         dtype: Any = np.float64,
     ):
         most = 2**31 - 1
@@ -134,7 +168,7 @@ class SvmlightStream(TextFiles):
             raise ValueError(f"dtype is {dtype}; float64 or float32 is needed.")
         if bad_lines_path is not None and not skip_bad_lines:
             raise ValueError("bad_lines_path needs skip_bad_lines=True.")
-        super().__init__(paths, chunk_bytes)
+        super().__init__(paths, chunk_bytes, memory)
         self.n_features = n_features if hash_bits is None else 2**hash_bits
         self.zero_based, self.labels, self.hash_bits = zero_based, labels, hash_bits
         self.skip_bad_lines = skip_bad_lines
@@ -183,17 +217,23 @@ class SvmlightStream(TextFiles):
         self, place: Place, log: BinaryIO | None = None, heads: bool = False
     ) -> Iterator[tuple[Parsed, np.ndarray, Place, str]]:
         """Every block from `place` on: its rows, its text, the place behind it, its file's name."""
+        clues = Clues(place.row > 0)
         for number in range(place.file, len(self.files)):
             if number > place.file:
                 place = place._replace(file=number, offset=0, line=0)
             name = name_of(self.files[number])
             try:
                 with opened(self.files[number], place.offset) as source:
-                    for text, end in source.blocks(self.chunk_bytes, is_prompt=self.is_prompt):
+                    for text, end in self._text_blocks(source):
                         parsed, place = self._parse(text, end, place, name, log, heads)
+                        clues.look(parsed, text[:end], heads)
+                        if clues.size >= CLUE_BYTES:
+                            clues.check(name)
                         yield parsed, text, place, name
             except BrokenText as error:
                 raise StreamError(f"{name}:{place.line + error.newlines + 1}: {error}") from None
+        if place.row:
+            clues.check(self.name)
 
     def _parse(
         self, text: np.ndarray, end: int, place: Place, name: str, log: BinaryIO | None, heads: bool
