@@ -308,7 +308,7 @@ max_seconds, stop, warm_start, random_state
 
     def _encode(self, chunk, X):
         truths = self._truths(chunk.y, X, chunk.where)
-        if self._run is None or self._run.passes == 0:  # data that is new
+        if self._run is not None and chunk.row >= self._run.fingerprint.count:  # new to it
             self._find_illegal(truths, X, where=chunk.where)
         return self._chain, truths, chunk.weight
 
