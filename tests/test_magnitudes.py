@@ -59,8 +59,8 @@ def test_every_estimator_refuses_them():
         lambda: MultilabelClassifier().fit(HUGE, np.column_stack([TWO, Y == 1])),
         lambda: TaxonomyClassifier(taxonomy="paths").fit(HUGE, Y),
         lambda: NoveltyDetector().fit(HUGE),
-        lambda: Ranker().fit(HUGE, Y, qid=Y),
-        lambda: Ranker().partial_fit(HUGE, Y, qid=Y),
+        lambda: Ranker().fit(HUGE, TWO, qid=Y),
+        lambda: Ranker().partial_fit(HUGE, TWO, qid=Y),
         lambda: LatentSVM().fit(HUGE.reshape(12, 2, 3), TWO[:12]),
         lambda: SequenceTagger().fit([HUGE], [["A", "B"] * (N // 2)]),
         lambda: SVMClassifier().partial_fit(HUGE, Y),
@@ -137,7 +137,7 @@ def test_overflowing_kernel_values_are_refused():
 
 
 def test_the_limit_is_beyond_float32():
-    assert np.finfo(np.float32).max < LIMIT
+    assert float(np.finfo(np.float32).max) < LIMIT
 
     class Packed:
         data = ()

@@ -1,7 +1,7 @@
 """Wrong use that used to pass in silence."""
 
 import warnings
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -169,7 +169,7 @@ LEGAL = forbidden_steps("bio", LABELS)
 
 def is_legal(labels):
     steps, first, _ = LEGAL
-    return not first[labels[0]] and not any(steps[a, b] for a, b in zip(labels, labels[1:]))
+    return not first[labels[0]] and not any(steps[a, b] for a, b in pairwise(labels))
 
 
 def chains(n=14, illegal=(3, 8)):

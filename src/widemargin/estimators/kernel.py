@@ -421,7 +421,7 @@ def checked_gram(K: Any) -> np.ndarray:
             f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
             f"{K.shape}."
         )
-    if (most := largest(K)) > np.finfo(np.float32).max:
+    if (most := largest(K)) > float(np.finfo(np.float32).max):
         raise ValueError(f"The precomputed kernel matrix has numbers of size {most:g}: scale it.")
     least = 1e-6 * max(1.0, float(K.max(initial=1.0)), -float(K.min(initial=0.0)))
     for rows in gen_batches(len(K), 256):  # no copies of the matrix
