@@ -204,7 +204,7 @@ def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> 
     Examples
     --------
     >>> table = np.vstack(forbidden_steps("bio", ["B-x", "I-x", "O"]))
-    >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 1, 2]))
+    >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 0, 1]))
     >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 2, 1]))
     Traceback (most recent call last):
     ...
