@@ -613,4 +613,4 @@ def test_linear_estimators_refuse_kernel_solvers():
 
     X, y = rings(60)
     with pytest.raises(ValueError, match="learns kernel machines"):
-        TaxonomyClassifier(solver="larank").fit(X, y)
+        TaxonomyClassifier(taxonomy="paths", solver="larank").fit(X, y)

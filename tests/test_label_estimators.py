@@ -65,7 +65,7 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [MultilabelClassifier(random_state=0), TaxonomyClassifier(random_state=0)],
+    [MultilabelClassifier(random_state=0), TaxonomyClassifier(taxonomy="paths", random_state=0)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -39,6 +39,7 @@ EXPECTED = {
 OTHERS = {"proximal_newton", "out_of_core", "perceptron"}
 
 
+@pytest.mark.filterwarnings("ignore:All .* rows are one query")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks([Ranker(random_state=0)], expected_failed_checks=lambda _: EXPECTED)
 def test_scikit_learn_checks(estimator, check):
@@ -145,14 +146,14 @@ def test_one_long_list_is_the_svm_of_the_roc_area():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 5))
     y = np.where(X[:, 0] + 2.0 * rng.standard_normal(3000) > 3.0, 1, -1)
-    model = Ranker(100.0).fit(X, y)
+    model = Ranker(100.0).fit(X, y, qid="one")
     assert isinstance(model.solver_, OneSlack)
     margins = 1 - 2 * np.subtract.outer(*(X[y == side] @ model.coef_ for side in (1, -1)))
     objective = 0.5 * model.coef_ @ model.coef_ + 100 * np.maximum(margins, 0).mean()
     assert model.certificate_.primal == pytest.approx(objective)
-    assert model.score(X, y) == pytest.approx(roc_auc_score(y, model.predict(X)))
+    assert model.score(X, y, qid="one") == pytest.approx(roc_auc_score(y, model.predict(X)))
     plain = LinearSVC().fit(X, y).decision_function(X)
-    assert model.score(X, y) >= roc_auc_score(y, plain) - 1e-3
+    assert model.score(X, y, qid="one") >= roc_auc_score(y, plain) - 1e-3
 
 
 def test_metadata_routing():

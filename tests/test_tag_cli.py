@@ -189,7 +189,7 @@ def test_constraints(run):
 def test_labels_that_break_the_constraints_are_told_with_their_line(run, kind, text, more):
     Path("odd.txt").write_text(text)
     code, _, err = run(f"train tag odd.txt -o m --constraints bio --format {kind}{more}")
-    message = "odd.txt:6: the label 'I-P' follows 'O', which --constraints bio forbids."
+    message = "odd.txt:6: the label 'I-P' follows 'O', which --constraints bio forbids"
     assert code == 1 and message in err
 
 

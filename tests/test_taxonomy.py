@@ -213,7 +213,9 @@ def test_weights_of_classes_are_sums_over_nodes(sample):
 def test_flat_tree_is_the_flat_classifier(sample):
     X, y = sample
     y = np.char.replace(y, "/", "-")
-    tree = TaxonomyClassifier(0.3, loss="zero_one", tol=1e-8, random_state=0).fit(X, y)
+    tree = TaxonomyClassifier(0.3, taxonomy="paths", loss="zero_one", tol=1e-8, random_state=0).fit(
+        X, y
+    )
     flat = SVMClassifier(0.3, tol=1e-8, random_state=0).fit(X, y)
     assert tree.certificate_.primal == pytest.approx(flat.certificate_.primal, rel=1e-6)
     np.testing.assert_allclose(tree.coef_, flat.coef_, atol=1e-3)

@@ -146,6 +146,7 @@ class Outcome:
     certificate: Certificate
     stopped_by: str
     solver: Any
+    round_ended_by: str | None
     columns: dict[str, list] = field(default_factory=dict)
     rows: list[list[float]] = field(default_factory=list)
 
@@ -227,7 +228,7 @@ def concave_convex(
         rows.append([*map(float, numbers), last.passes, last.seconds])
         gain, objective = objective - value, value
         certificate = dataclasses.replace(certificate, scope="round")
-        outcome = Outcome(w, new, certificate, "rounds", solver, columns, rows)
+        outcome = Outcome(w, new, certificate, "rounds", solver, last.stopped_by, columns, rows)
         if last.stopped_by in FINAL:
             reason = str(last.stopped_by)
             break

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .compile import borrowing
+from .magnitudes import check_magnitude
 from .rounding import MARGIN, Bounded, U, bounded_product, bounded_sum, gamma
 
 
@@ -225,6 +226,7 @@ def check_prior(prior, d: int):
         )
     if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
         raise ValueError("prior contains NaN or infinity.")
+    check_magnitude("An entry of the prior", np.append(mean.ravel(), variance.ravel()))
     if variance.ndim < 2:
         if np.any(variance <= 0):
             raise ValueError("prior variance must be positive.")

@@ -18,7 +18,7 @@ patterns: float32 unless asked otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -294,6 +294,8 @@ NAMES = {
     "chi2": ChiSquared,
     "precomputed": Precomputed,
 }
+#: Parameters of kernels by name, as they are where nobody gave them.
+UNSET = {"gamma": "scale", "degree": 3, "coef0": 0.0}
 
 
 def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0, X=None):
@@ -333,7 +335,7 @@ def make_kernel(kernel: Any, gamma: Any = "scale", degree: int = 3, coef0: float
 
 
 def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
-    """Parameters of kernels by name, whether the kernel has them or not."""
+    """Parameters of kernels by name; one that the kernel has not must be as nobody gave it."""
     if isinstance(kernel, str) and kernel not in NAMES:
         raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
     whole(1).check("degree", degree)
@@ -342,6 +344,25 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
         POSITIVE.check("gamma", gamma)
     elif gamma not in ("scale", "auto"):
         raise ValueError(f"gamma is {gamma!r}; 'scale', 'auto' or a number is needed.")
+    for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
+        if value != UNSET[name] and name not in parameters_of(kernel):
+            refuse_parameter(kernel, name, value)
+
+
+def parameters_of(kernel: Any) -> tuple[str, ...]:
+    """Which of gamma, degree and coef0 a kernel takes from the estimator."""
+    has = {each.name for each in fields(NAMES[kernel])} if isinstance(kernel, str) else ()
+    return tuple(name for name in UNSET if name in has)
+
+
+def refuse_parameter(kernel: Any, name: str, value: Any) -> None:
+    """An error that says which kernels have the parameter."""
+    known = ", ".join(repr(other) for other in NAMES if name in parameters_of(other))
+    has = f"kernel={kernel!r} has none" if isinstance(kernel, str) else "yours is none of them"
+    raise ValueError(
+        f"{name}={value!r} is for the kernels {known}, and {has}. Leave {name} out, or name such a "
+        "kernel."
+    )
 
 
 def gamma_value(gamma: Any, X) -> float:

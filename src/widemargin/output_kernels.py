@@ -8,12 +8,12 @@ a matrix     in the order of the classes, symmetric and positive semi-definite
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .losses import Taxonomy
+from .user_warnings import warn_user
 
 #: Matrices up to this size have all eigenvalues computed; larger ones have so many Lanczos steps.
 SMALL, STEPS = 1000, 30
@@ -67,11 +67,9 @@ def warn_unless_psd(matrix: np.ndarray, name: str) -> bool:
     if not is_fine:
         found = f"is {values[0]:.4g}" if is_small else f"is {values[0]:.4g} or less"
         more = "that much" if is_small else "that much, and a little more,"
-        warnings.warn(
+        warn_user(
             f"{name} is not positive semi-definite: its smallest eigenvalue {found}. "
-            f"Training may not converge; adding {more} to the diagonal repairs it.",
-            UserWarning,
-            stacklevel=3,
+            f"Training may not converge; adding {more} to the diagonal repairs it."
         )
     return is_fine
 

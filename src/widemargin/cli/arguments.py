@@ -183,6 +183,8 @@ def add_train(commands: Any) -> None:
     group.add_argument("--template", metavar="FILE", help=cells)
     legal = "labels are bio or iobes: never predict an I without its B"
     group.add_argument("--constraints", choices=("bio", "iobes"), help=legal)
+    broken = "training labels that break --constraints: refuse (default), or learn from as they are"
+    group.add_argument("--illegal", choices=("refuse", "allow"), help=broken)
     group.add_argument("--tabs", action="store_true", help="one tab between cells, not spaces")
     group.add_argument("--comment", metavar="TEXT", help="lines that begin so are left out")
     group = parser.add_argument_group("learning")

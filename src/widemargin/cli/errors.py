@@ -40,7 +40,7 @@ OPTIONS = {
     "class_weight names": "--class-weight names",
 }
 #: Options with a name as their value.
-NAMED = re.compile(r"\b(solver|constraints)='(\w+)'")
+NAMED = re.compile(r"\b(solver|constraints|illegal)='(\w+)'")
 
 
 def as_message(error: BaseException) -> str:

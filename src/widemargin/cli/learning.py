@@ -55,7 +55,8 @@ def fit_as_planned(
     if not plan.is_streaming:
         limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
         if args.task == "tag":
-            loaded = load_sequences(stream, limit, args.constraints)
+            is_strict = args.illegal != "allow"
+            loaded = load_sequences(stream, limit, args.constraints if is_strict else None)
         else:
             loaded = load_rows(stream, limit, classes)
         if loaded is not None:

@@ -57,6 +57,7 @@ TASKS_OF = {
     "intercept_scaling": ("classify", "regress"),
     "template": ("tag",),
     "constraints": ("tag",),
+    "illegal": ("tag",),
     "tabs": ("tag",),
     "comment": ("tag",),
     "features": ROWS,
@@ -114,6 +115,8 @@ def check_task(args: Any) -> None:
         args.C = 1.0
     if args.tol is None:
         args.tol = 1e-2 if args.task == "tag" else 1e-3
+    if args.illegal is not None and args.constraints is None:
+        raise UsageError("--illegal says what to do with labels that break --constraints: add it.")
     is_tagging, is_sequence = args.task == "tag", args.format in SEQUENCES
     if is_tagging and args.format not in ("auto", *SEQUENCES):
         raise UsageError(f"--format {args.format} is not of sequences: {', '.join(SEQUENCES)} are.")
@@ -259,7 +262,8 @@ def new_model(args: Any) -> Any:
         return Ranker(loss=args.loss, **common)
     if args.task == "tag":
         loss = parse_loss(args.loss, names=SEQUENCE_LOSSES)
-        return SequenceTagger(loss=loss, constraints=args.constraints, **common)
+        legal = {"constraints": args.constraints, "illegal": args.illegal or "refuse"}
+        return SequenceTagger(loss=loss, **legal, **common)
     if args.task == "novelty":
         nu = {} if args.nu is None else {"nu": args.nu}
         nu |= {"max_seconds": args.max_seconds, "random_state": args.seed}

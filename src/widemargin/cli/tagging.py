@@ -11,7 +11,7 @@ import numpy as np
 
 from ..metrics import TagCounts
 from ..printable import printable
-from ..problems.legal_steps import check_legal, forbidden_steps
+from ..problems.legal_steps import IllegalSteps, forbidden_steps
 from ..streams import Chunk, Prefetched, StreamError, open_stream
 from ..streams.opening import joined
 from .errors import CommandError, UsageError
@@ -114,9 +114,11 @@ def check_labels(parts: list[Chunk], constraints: str) -> None:
     names = sorted({label for part in parts for labels in part.y for label in labels})
     number = {name: k for k, name in enumerate(names)}
     forbidden = np.vstack(forbidden_steps(constraints, names))
+    found = IllegalSteps(forbidden, names, constraints)
     for part in parts:
         label = np.array([number[label] for label in chain.from_iterable(part.y)])
-        check_legal(forbidden, part.X.begin, label, names, part.where, constraints)
+        found.add(part.X.begin, label, part.where)
+    found.refuse()
 
 
 # ------------------------------------------------------------------ predictions

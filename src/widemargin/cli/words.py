@@ -143,6 +143,8 @@ def stop_words(reason: str | None) -> str:
         "seconds": "the time was up",
         "interrupt": "it was interrupted",
         "stream": "the stream ended",
+        "rounding": "rounding kept the gap where it is",
+        "validation": "held-out data asked for no more",
         "no mistakes": "the last pass made no mistake",
         "gain": "the last round gained too little",
         "completions": "the last round changed no hidden value",

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ..losses import Taxonomy
 from ..losses.labels import plain
+from ..magnitudes import LIMIT, SCALE, SO_FAR, largest, may_be_large
 from ..printable import printable
 from ..streams import ArrayStream, Chunk, StreamError
 from ..streams.arrays import matrix_of
@@ -31,6 +32,8 @@ def checked_rows(chunk: Chunk) -> Any:
         else:
             row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
         raise StreamError(f"{chunk.where(row)}: NaN or infinity among the features.")
+    if may_be_large(entries) and largest(entries) > LIMIT:
+        refuse_large(chunk, X)
     return X
 
 
@@ -40,6 +43,17 @@ def check_width(n_columns: int, name: str) -> None:
         raise StreamError(
             f"{name}: no row has a feature (in text: index:value); there is nothing to learn from"
         )
+
+
+def refuse_large(chunk: Chunk, X: Any) -> None:
+    """An error that names the row of a feature beyond the limit."""
+    csr = sp.csr_matrix(X)
+    at = int(np.flatnonzero(np.abs(csr.data) > LIMIT)[0])
+    row = int(np.searchsorted(csr.indptr, at, side="right")) - 1
+    raise StreamError(
+        f"{chunk.where(row)}: the feature of column {csr.indices[at]} is {csr.data[at]:g}; "
+        f"{SO_FAR} {SCALE}."
+    )
 
 
 def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:

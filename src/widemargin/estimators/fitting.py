@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import validate_data
 
 from ..callbacks import SklearnCallbacks
 from ..geometry import Geometry, check_size
 from ..layouts import BoxRows, ClassRows, NodeRows, SeparateRows, box_losses
+from ..magnitudes import check_magnitudes, refuse_overflow
 from ..matrices import checked, checked_items
 from ..oracle import CHUNK, CompiledOracle, Tally, make_oracle
 from ..persistence import LEARNT
-from ..run import Progress, run
+from ..run import run
 from ..solvers import (
     NAMES,
     DualCoordinate,
@@ -33,6 +32,7 @@ from ..solvers import (
 )
 from ..solvers.dual_coordinate import batch_loop
 from ..stopping import Gap, Passes, Rule, Seconds, each_rule
+from .convergence import reason_of, warn_unless_converged
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
@@ -237,8 +237,16 @@ def fit_linear(estimator, problem, X, y, target, weights, rescaling="margin"):
     return finish_fit(estimator, oracle, geometry, X, y, train_loss)
 
 
+def hand_over(estimator, w: np.ndarray) -> None:
+    """Set the fitted attributes from flat weights, which must be numbers."""
+    refuse_overflow("The weights", w)
+    for name, value in estimator._attributes(w).items():
+        setattr(estimator, name, value)
+
+
 def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
     """Run the solver under scikit-learn's callbacks and set what was learnt."""
+    check_magnitudes(oracle)
     estimator._run = estimator._lasting = None  # what an earlier fit left behind
     for name in LEARNT:
         estimator.__dict__.pop(name, None)
@@ -251,9 +259,9 @@ def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
         train_loss=train_loss or (lambda w: estimator._mean_loss(X, y, w)),
         rule=rule,
     )
-    for name, value in estimator._attributes(last.w).items():
-        setattr(estimator, name, value)
+    hand_over(estimator, last.w)
     rule.finish(last.w)
+    warn_unless_converged(estimator, last.certificate, estimator.stopped_by_, X)
     return estimator
 
 
@@ -278,10 +286,9 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     estimator.certificate_ = last.certificate
     estimator.uncertified_ = solver.uncertified if isinstance(solver, Uncertified) else None
     estimator.history_ = last.history
-    estimator.stopped_by_ = last.stopped_by
+    estimator.stopped_by_ = reason_of(last, stop)
     if estimator.warm_start:
         estimator._start = Start(last.w, getattr(last.state, "beta", None))
-    warn_unless_converged(estimator, last)
     return last
 
 
@@ -323,22 +330,3 @@ def stop_rule(estimator, rule: Rule | None, spent: float = 0.0) -> Rule:
         if extra is not None:
             stop = stop | extra
     return stop
-
-
-def warn_unless_converged(estimator, last: Progress) -> None:
-    """Tell of a gap above `tol`, and what to do about it."""
-    if last.certificate is None:  # the solver promises none
-        return
-    if last.certificate.gap <= estimator.tol or last.stopped_by == "validation":
-        return
-    advice = {
-        "passes": "Increase max_passes or accept a larger tol.",
-        "seconds": "Increase max_seconds or accept a larger tol.",
-        "interrupt": "The fit was interrupted; the model so far is kept.",
-    }.get(last.stopped_by or "", "A stop rule ended the fit; the model so far is kept.")
-    warnings.warn(
-        f"{type(estimator).__name__} stopped by {last.stopped_by} at a relative gap of "
-        f"{last.certificate.gap:.2g}, above tol={estimator.tol:g}: {last.certificate}. {advice}",
-        ConvergenceWarning,
-        stacklevel=3,
-    )

@@ -19,6 +19,7 @@ from ..expansion import Machine, Support
 from ..kernel_certificate import Asked, Measurement, why_indefinite
 from ..kernel_run import KernelRun, machine_now, measure
 from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
+from ..magnitudes import check_magnitude, check_total, largest, refuse_overflow
 from ..output_kernels import output_matrix, warn_unless_psd
 from ..run import Certificate
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
@@ -28,7 +29,7 @@ from ..stream_run import check_same
 from ..streams import ArrayStream, Chunk, Stream
 from ..streams.fingerprint import Fingerprint, hashed_items
 from ..tensorfile import named, under
-from .chunks import check_width
+from .chunks import check_width, checked_rows
 from .fitting import named_solver
 from .lasting import Lasting, put_down, take_up
 from .streaming import Streaming
@@ -165,6 +166,7 @@ class KernelModel(Streaming):
         if self._is_precomputed:
             self._given = Precomputed(*checked_gram(X))
             X = np.arange(X.shape[0], dtype=np.float64)[:, None]
+        checked_rows(Chunk(X, y))  # before they are shuffled: errors name the row
         order = check_random_state(self.random_state).permutation(X.shape[0])
         solver = self._streaming_solver()
         most = solver.epochs if self.max_passes is None else min(solver.epochs, self.max_passes)
@@ -296,6 +298,8 @@ class KernelModel(Streaming):
             task = self._kernel_task(solver)
             task.n_examples = getattr(self, "_n_rows_known", None)
             task.C, task.bias = float(self.C), self.fit_intercept is True
+            if task.cost is not None:
+                check_magnitude("A cost of the loss", task.cost)
             return task
 
         run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
@@ -356,6 +360,8 @@ class KernelModel(Streaming):
         weights = np.full(X.shape[0], float(self.C))
         if factors is not None:
             weights *= factors
+        check_total(float(weights.sum()))
+        check_magnitude("A target in y", Y)
         is_numbered = isinstance(self, ClassifierMixin) and Y.dtype.kind == "i"
         return Part(X, Y, weights, hashed_items(self.classes_)[Y] if is_numbered else None)
 
@@ -364,6 +370,7 @@ class KernelModel(Streaming):
             super()._settle(run, reason)
             return
         learner = run.learner
+        refuse_overflow("The coefficients", learner.coefficients, learner.offsets)
         self.n_features_in_ = self._columns
         self.intercept_ = learner.offsets.copy()
         self._certificate = run.certificate
@@ -434,6 +441,8 @@ def checked_gram(K: Any) -> tuple[np.ndarray, bool]:
             f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
             f"{K.shape}."
         )
+    if (most := largest(K)) > float(np.finfo(np.float32).max):
+        raise ValueError(f"The precomputed kernel matrix has numbers of size {most:g}: scale it.")
     least = 1e-6 * max(1.0, float(K.max(initial=1.0)), -float(K.min(initial=0.0)))
     for rows in gen_batches(len(K), 256):  # no copies of the matrix
         part, mirror = K[rows, : rows.stop], K[: rows.stop, rows].T

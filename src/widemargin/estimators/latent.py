@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,18 @@ from ..callbacks import SklearnCallbacks, with_callbacks
 from ..checking import check_first
 from ..concave_convex import LatentData, Rounds, concave_convex
 from ..geometry import check_size
+from ..magnitudes import check_magnitudes
 from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..problem import Latent
 from ..solvers import Uncertified
+from ..user_warnings import warn_user
+from .convergence import warn_unless_converged
 from .fitting import (
     check_parameters,
     check_positive,
+    hand_over,
     named_solver,
     pick_solver,
     stop_rule,
@@ -82,6 +85,7 @@ class LatentEstimator(ProblemEstimator):
             oracle = make_oracle(problem, X, pairs, self.C, weights, self.rescaling)
             if isinstance(oracle, CompiledOracle):
                 check_packed(oracle.data)
+            check_magnitudes(oracle)
             return oracle
 
         auto = isinstance(self.solver, str) and self.solver == "auto"
@@ -98,28 +102,22 @@ class LatentEstimator(ProblemEstimator):
             float(self.min_gain),
             int(self.max_rounds),
         )
-        for name, value in self._attributes(outcome.w).items():
-            setattr(self, name, value)
+        hand_over(self, outcome.w)
         outcome.columns["train_loss"][-1] = self._mean_loss(X, Y, outcome.w)
         self.solver_, self.stopped_by_ = outcome.solver, outcome.stopped_by
         self.certificate_, self.history_ = outcome.certificate, outcome.history
         self._rounds, self._hidden = outcome.rounds.table, outcome.hidden
         callbacks.finish(outcome.w)
-        self._warn_of_rounds()
+        self._warn_of_rounds(outcome.round_ended_by, X)
         return self
 
-    def _warn_of_rounds(self) -> None:
-        certificate = self.certificate_
-        if self.stopped_by_ == "rounds":
-            text = f"still gained after max_rounds={self.max_rounds}; increase it, or min_gain"
-        elif certificate.gap > self.tol and self.stopped_by_ != "validation":
-            text = (
-                f"ended its last round at a relative gap of {certificate.gap:.2g}, above "
-                f"tol={self.tol:g}; increase max_passes or max_seconds, or accept a larger tol"
-            )
-        else:
+    def _warn_of_rounds(self, reason: str | None, X) -> None:
+        """Rounds that still gained, or a last one that ended above `tol` for this reason."""
+        if self.stopped_by_ != "rounds":
+            warn_unless_converged(self, self.certificate_, reason, X)
             return
-        warnings.warn(f"{type(self).__name__} {text}.", ConvergenceWarning, stacklevel=4)
+        text = f"still gained after max_rounds={self.max_rounds}; increase it, or min_gain"
+        warn_user(f"{type(self).__name__} {text}.", ConvergenceWarning)
 
     def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
         losses = [

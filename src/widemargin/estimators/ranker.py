@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,6 +15,7 @@ from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from ..streams import ArrayStream, Chunk
 from ..streams.opening import as_stream
 from ..streams.queries import Queries, QueryStream, group_rows, query_weights
+from ..user_warnings import warn_user
 from .fitting import check_parameters, checked_data, checked_inputs
 from .streaming import Streaming, is_streaming
 from .structured import ProblemEstimator
@@ -45,7 +47,7 @@ class Ranker(ProblemEstimator):
     """Linear ranking of the documents of queries, with a loss of the whole list.
 
     Minimises `1/2 |w|^2 + C * sum over queries of hinge(w)`, where the hinge bounds the loss of the
-    list sorted by <w, x>. One query (`qid=None`) with two relevances is the SVM for the area under
+    list sorted by <w, x>. One query (`qid="one"`) with two relevances is the SVM for the area under
     the ROC curve.
 
     Parameters
@@ -79,6 +81,27 @@ random_state
     >>> model = Ranker(loss="ndcg@3", random_state=0).fit(X, y, qid=qid)
     >>> model.score(X, y, qid=qid) > 0.95, model.coef_.shape
     (True, (3,))
+
+    In cross-validation the queries go along where metadata routing is on, and `groups` keeps each
+    of them whole:
+
+    >>> from sklearn import config_context
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> with config_context(enable_metadata_routing=True):
+    ...     ranker = model.set_fit_request(qid=True).set_score_request(qid=True)
+    ...     search = GridSearchCV(ranker, {"C": [0.1, 1.0]}, cv=GroupKFold(3))
+    ...     best = search.fit(X, y, qid=qid, groups=qid).best_score_
+    >>> bool(best > 0.9)
+    True
+
+    Without routing nothing but X and y reaches `score`; a list with the documents of each query,
+    and one with their relevances, can be split as they are:
+
+    >>> from sklearn.model_selection import cross_val_score
+    >>> documents, relevance = np.split(X, 10), np.split(y, 10)
+    >>> scores = cross_val_score(Ranker(loss="ndcg@3", random_state=0), documents, relevance)
+    >>> bool(scores.mean() > 0.8)
+    True
     """
 
     _saved = ("n_skipped_queries_",)
@@ -122,17 +145,21 @@ random_state
 
         Parameters
         ----------
-        X : array or sparse matrix (n, d)
-        y : array (n,)
+        X : array or sparse matrix (n, d), or a list of them
+            A list has the documents of a query in each of its matrices.
+        y : array (n,), or a list of arrays
             Relevances: numbers, larger is better.
-        qid : array (n,), optional
-            Query of each row; rows of a query need not be neighbours. By default one query.
+        qid : array (n,) or "one", optional
+            Query of each row; rows of a query need not be neighbours. "one" where all rows are one
+            query; so they are without `qid`, too, with a warning.
         sample_weight : array (n,), optional
-            Factors of C; rows of one query must agree.
+            Factors of C; rows of one query must agree. For lists one for each query.
         """
         check_parameters(self)
         ranking_problem(self.loss, 1)
+        X, y, qid, sample_weight = joined_queries(X, y, qid, sample_weight)
         X, y = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
+        qid = query_of_rows(qid, X.shape[0])
         queries, weights = self._informative(X, y, qid, sample_weight)
         if not len(queries):
             raise ValueError(
@@ -150,18 +177,19 @@ random_state
 
         Parameters
         ----------
-        X : array or sparse matrix (n, d)
-        y : array (n,)
-        qid : array (n,), optional
+        X, y : as in `fit`
+        qid : array (n,) or "one", optional
             Query of each row. A number that an earlier call had is another query.
         sample_weight : array (n,), optional
             Factors of C; rows of one query must agree.
         """
         check_parameters(self)
         ranking_problem(self.loss, 1)
+        X, y, qid, sample_weight = joined_queries(X, y, qid, sample_weight)
         is_first = getattr(self, "_run", None) is None
         before = 0 if is_first else self.n_skipped_queries_
         X, y = checked_data(self, X, y, y_numeric=True, reset=is_first)
+        qid = query_of_rows(qid, X.shape[0])
         queries, weights = self._informative(X, y, qid, sample_weight)
         self.n_skipped_queries_ += before
         if len(queries):
@@ -222,7 +250,9 @@ random_state
             Weights of the mean; rows of one query must agree.
         """
         check_is_fitted(self)
+        X, y, qid, sample_weight = joined_queries(X, y, qid, sample_weight)
         X, y = checked_data(self, X, y, y_numeric=True, reset=False)
+        qid = query_of_rows(qid, X.shape[0])
         weights = checked_weights(sample_weight, X.shape[0])
         return 1.0 - self._mean_loss((X, qid), y, self.coef_, weights)
 
@@ -289,6 +319,58 @@ random_state
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def query_of_rows(qid, n: int):
+    """The query of each of `n` rows, or None: all are one, which nobody may mean."""
+    if isinstance(qid, str):
+        if qid != "one":
+            raise ValueError(f"qid is {qid!r}; the query of each row, or 'one', is needed.")
+        return None
+    if qid is None:
+        warn_user(
+            f"All {n:,} rows are one query. Give qid=..., the query of each row, or qid='one' if "
+            "they are. In cross-validation switch on metadata routing of scikit-learn and ask for "
+            "it, set_fit_request(qid=True) and set_score_request(qid=True), or give X and y as "
+            "lists with a part for each query."
+        )
+    return qid
+
+
+def is_list_of_queries(y) -> bool:
+    """Whether relevances come in a part for each query."""
+    return isinstance(y, list | tuple) and len(y) > 0 and all(np.ndim(part) == 1 for part in y)
+
+
+def joined_queries(X, y, qid, sample_weight):
+    """Rows, relevances, queries and weights; of lists with a part for each query their rows.
+
+    Examples
+    --------
+    >>> X, y, qid, _ = joined_queries([np.eye(2), np.ones((1, 2))], [[1, 0], [1]], None, None)
+    >>> X.shape, y.tolist(), qid.tolist()
+    ((3, 2), [1, 0, 1], [0, 0, 1])
+    """
+    if not is_list_of_queries(y):
+        return X, y, qid, sample_weight
+    if qid is not None:
+        raise ValueError("A list of queries needs no qid: each of its parts is a query.")
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} queries and y has {len(y)}.")
+    for q, (documents, relevance) in enumerate(zip(X, y, strict=True)):
+        if np.ndim(documents) != 2 and not sp.issparse(documents):
+            raise ValueError(f"X[{q}] is no matrix: the documents of a query are rows.")
+        if np.shape(documents)[0] != len(relevance):
+            raise ValueError(
+                f"Query {q} has {np.shape(documents)[0]} documents in X and {len(relevance)} "
+                "relevances in y."
+            )
+    sizes = [len(relevance) for relevance in y]
+    is_sparse = any(sp.issparse(documents) for documents in X)
+    rows = sp.vstack(list(X), format="csr") if is_sparse else np.concatenate(list(X))
+    weights = checked_weights(sample_weight, len(y))
+    weights = None if weights is None else np.repeat(weights, sizes)
+    return rows, np.concatenate(list(y)), np.repeat(np.arange(len(y)), sizes), weights
 
 
 def weights_by_query(weights, queries: Queries, order) -> np.ndarray | None:

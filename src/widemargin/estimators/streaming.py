@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..checkpoint import Checkpoint
 from ..geometry import Geometry, check_size
+from ..magnitudes import check_magnitudes
 from ..oracle import make_oracle
 from ..run import Certificate
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
@@ -29,9 +29,11 @@ from ..streams.fingerprint import Fingerprint
 from ..streams.opening import as_stream
 from ..system import soft_interrupt
 from .chunks import check_width, checked_rows
+from .convergence import warn_unless_converged
 from .fitting import (
     check_parameters,
     checked_data,
+    hand_over,
     named_solver,
     with_columns,
 )
@@ -170,9 +172,15 @@ class Streaming:
         finally:
             saver.release()
             run.on_progress = run.look_up = None
-        if reason not in UNFINISHED:
-            warn_of_gap(run, self, verify)
+        if self._should_have_converged(run, reason, verify):
+            warn_unless_converged(self, run.certificate or self._certificate, reason)
         return self
+
+    def _should_have_converged(self, run: StreamRun, reason: str, verify: bool) -> bool:
+        """Whether a gap was to be proven, or time ended what would have gone on."""
+        if run.uncertified is not None or reason == "interrupt":
+            return False
+        return verify or run.is_open_ended or reason == "seconds"
 
     def _put_away(self, run: StreamRun, saver: Checkpoint, reason: str, keep: bool) -> None:
         """Files of the run: kept if it was cut short, so that it can be taken up again."""
@@ -371,7 +379,9 @@ class Streaming:
         problem, target, weights = self._encode(chunk, X)
         check_size(problem.n_features)
         params = self.C, weights, getattr(self, "rescaling", "margin")
-        return make_oracle(problem, X, target, *params)
+        oracle = make_oracle(problem, X, target, *params)
+        check_magnitudes(oracle)
+        return oracle
 
     def _inputs(self, chunk: Chunk):
         """X of a chunk with as many columns as any chunk so far, finite."""
@@ -401,8 +411,7 @@ class Streaming:
     def _settle(self, run: StreamRun, reason: str | None) -> None:
         """Set the fitted attributes from the run."""
         self.n_features_in_ = self._columns
-        for name, value in self._attributes(run.learner.w).items():
-            setattr(self, name, value)
+        hand_over(self, run.learner.w)
         self._certificate = run.certificate
         self.uncertified_ = run.uncertified
         self._set_books(run, reason)
@@ -450,17 +459,3 @@ def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_onc
             )
     if resume and checkpoint is None:
         raise ValueError("resume=True needs checkpoint=..., the folder to go on from.")
-
-
-def warn_of_gap(run: StreamRun, estimator, verified: bool) -> None:
-    """Tell of a proven gap above `tol`."""
-    certificate = run.certificate
-    if not verified or certificate is None or certificate.gap <= run.tol:
-        return
-    warnings.warn(
-        f"{type(estimator).__name__} stopped after {run.passes} passes at a relative gap of "
-        f"{certificate.gap:.2g}, above tol={run.tol:g}: {certificate}. Allow more passes or accept "
-        "a larger tol.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )

@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..callbacks import with_callbacks
 from ..losses import cost_matrix
 from ..problems import Chain
-from ..problems.legal_steps import check_legal, forbidden_steps
+from ..problems.legal_steps import ILLEGAL, IllegalSteps, forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
 from ..sequences import Sequences
 from .explaining import Explanation, explanations
-from .fitting import check_parameters
 from .flat_weights import intercept_size
 from .streaming import is_streaming
 from .structured import ProblemEstimator
@@ -44,6 +43,12 @@ class SequenceTagger(ProblemEstimator):
     constraints : None, "bio", "iobes" or list of pairs
         Steps that no prediction takes: what is illegal in the named scheme, or pairs (label, next
         label), with None for the start and the end of a sequence.
+    illegal : "refuse" or "allow"
+        What to do with training data that breaks the constraints. "refuse" is an error that counts
+        the illegal steps and names the first. "allow" learns from such sequences as they are, with
+        a warning that counts them: their own labels stand beside the legal labellings they are
+        compared with, so that the objective and its certificate are those of all data. No
+        prediction is illegal either way.
     transition_features : list, optional
         Features (names, or numbers of columns) that speak for pairs of labels as well.
     solver, rescaling, tol, fit_intercept, intercept_scaling, prior, nonnegative, max_passes, \
@@ -75,6 +80,7 @@ max_seconds, stop, warm_start, random_state
 
     _saved = ("weights_", "feature_names_", "edge_names_", "n_edges_")
     _derived = ("coef_", "intercept_")
+    _illegal: IllegalSteps | None = None  # illegal steps of the data that nobody has told yet
 
     def __init__(
         self,
@@ -82,6 +88,7 @@ max_seconds, stop, warm_start, random_state
         *,
         loss="hamming",
         constraints=None,
+        illegal="refuse",
         transition_features=None,
         solver="auto",
         rescaling="margin",
@@ -99,6 +106,7 @@ max_seconds, stop, warm_start, random_state
         self.C = C
         self.loss = loss
         self.constraints = constraints
+        self.illegal = illegal
         self.transition_features = transition_features
         self.solver = solver
         self.rescaling = rescaling
@@ -131,7 +139,7 @@ max_seconds, stop, warm_start, random_state
         token_weight : list of arrays, optional
             Factors of the loss per position.
         """
-        check_parameters(self)
+        self._check_parameters()
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} sequences and y has {len(y)}.")
         if not len(y):
@@ -147,7 +155,9 @@ max_seconds, stop, warm_start, random_state
         sequences = self._sequences(X, grow=True)
         truths = self._truths(y, sequences)
         self._set_problem(sequences, token_weight is not None)
-        self._check_legal(truths, sequences)
+        self._illegal = None
+        self._find_illegal(truths, sequences)
+        self._tell_illegal()
         if token_weight is not None:
             truths = weighted_truths(truths, token_weight)
         return self._fit_problem(sequences, truths, weights)
@@ -163,6 +173,13 @@ max_seconds, stop, warm_start, random_state
         sample_weight : array (n,), optional
         """
         return self._partial_fit(X, list(y), sample_weight, classes)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.illegal not in ILLEGAL:
+            raise ValueError(f"illegal is {self.illegal!r}; 'refuse' or 'allow' is needed.")
+        if self.illegal == "allow" and self.constraints is None:
+            raise ValueError("illegal='allow' is for constraints, and there are none.")
 
     def _set_classes(self, labels) -> None:
         """`classes_`: sorted where the labels can be sorted, else in order of appearance."""
@@ -196,6 +213,7 @@ max_seconds, stop, warm_start, random_state
             n_edges=self.n_edges_,
             bias=intercept_size(self),
             weighted=weighted,
+            illegal=self.illegal,
         )
 
     def _restored(self) -> None:
@@ -233,17 +251,28 @@ max_seconds, stop, warm_start, random_state
                 ) from None
         return truths
 
-    def _check_legal(self, truths: Truths, X: Sequences, **where) -> None:
-        """Labels that break the constraints are named."""
-        if self._chain.forbidden.size:
-            label, names = np.concatenate(truths), self.classes_.tolist()
-            check_legal(
-                self._chain.forbidden, X.begin, label, names, constraints=self.constraints, **where
+    def _find_illegal(self, truths: Truths, X: Sequences, **where) -> None:
+        """Labels that break the constraints are counted, or refused."""
+        if not self._chain.forbidden.size:
+            return
+        if self._illegal is None or self.illegal == "refuse":
+            self._illegal = IllegalSteps(
+                self._chain.forbidden, self.classes_.tolist(), self.constraints
             )
+        self._illegal.add(X.begin, np.concatenate(truths), **where)
+        if self.illegal == "refuse":
+            self._illegal.refuse()
+
+    def _tell_illegal(self) -> None:
+        """Those that were counted since the last time."""
+        found, self._illegal = self._illegal, None
+        if found is not None:
+            found.tell()
 
     # ------------------------------------------------------------ streams
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
+        self._illegal = None
         if self.transition_features is not None:
             raise ValueError("transition_features needs all data at once; a stream has chunks.")
         if classes is None:
@@ -255,6 +284,10 @@ max_seconds, stop, warm_start, random_state
             classes = labels_of(stream)
         self._set_classes(classes)
         self._features = TagFeatures(self.transition_features)
+
+    def _settle(self, run, reason) -> None:
+        super()._settle(run, reason)
+        self._tell_illegal()
 
     def _checked_part(self, X, y, is_first: bool):
         if len(X) != len(y):
@@ -275,7 +308,8 @@ max_seconds, stop, warm_start, random_state
 
     def _encode(self, chunk, X):
         truths = self._truths(chunk.y, X, chunk.where)
-        self._check_legal(truths, X, where=chunk.where)
+        if self._run is not None and chunk.row >= self._run.fingerprint.count:  # new to it
+            self._find_illegal(truths, X, where=chunk.where)
         return self._chain, truths, chunk.weight
 
     # ------------------------------------------------------------ what was learnt
@@ -370,9 +404,11 @@ max_seconds, stop, warm_start, random_state
     def explain(self, x, n: int = 10) -> list[Explanation]:
         """Which features spoke for the chosen label of each position of one sequence.
 
-        A position's label is compared with its strongest rival, the other labels staying as they
-        are; `reasons` are the features with the largest effect on the difference of the scores,
-        transitions included.
+        A position's label is compared with its strongest legal rival, the other labels staying as
+        they are; where the constraints allow no other label between them, with the best legal
+        sequence that has another label there. `reasons` are the features with the largest effect on
+        the difference of the scores, transitions included; "at 3: " stands before those of another
+        position whose label differs, too.
 
         Parameters
         ----------

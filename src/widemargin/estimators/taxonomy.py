@@ -8,6 +8,7 @@ import numpy as np
 
 from ..losses import Taxonomy, cost_matrix
 from ..problems import SharedClasses
+from .chunks import shown
 from .classifier import SVMClassifier
 from .flat_weights import flattened, intercept_size, unflattened
 
@@ -23,9 +24,10 @@ class TaxonomyClassifier(SVMClassifier):
     ----------
     C : float
         Weight of the hinges.
-    taxonomy : Taxonomy or "paths"
-        The tree; "paths" reads it from labels such as "a/b/c" (labels without a way down are all
-        children of the root). Classes may be leaves and inner nodes.
+    taxonomy : Taxonomy, "paths" or None
+        The tree. "paths" reads it from labels such as "a/b/c" (labels without a way down are all
+        children of the root); None does so, too, where there is a label with a way down. Classes
+        may be leaves and inner nodes.
     loss : "tree", "zero_one", array (K, K) or a loss of `widemargin.losses`
         Cost [true, predicted]; "tree" is the length of the path between two classes.
     level_sizes : array, optional
@@ -70,7 +72,7 @@ max_passes, max_seconds, stop, warm_start, random_state
         self,
         C=1.0,
         *,
-        taxonomy="paths",
+        taxonomy=None,
         loss="tree",
         level_sizes=None,
         inner_nodes=False,
@@ -125,8 +127,11 @@ max_passes, max_seconds, stop, warm_start, random_state
         """The taxonomy, as an object."""
         if isinstance(self.taxonomy, Taxonomy):
             return self.taxonomy
-        if isinstance(self.taxonomy, str) and self.taxonomy == "paths":
-            return Taxonomy.from_paths(self.classes_ if labels is None else labels)
+        labels = self.classes_ if labels is None else labels
+        if self.taxonomy is None:
+            refuse_flat(labels)
+        if self.taxonomy is None or (isinstance(self.taxonomy, str) and self.taxonomy == "paths"):
+            return Taxonomy.from_paths(labels)
         raise ValueError(f"taxonomy is {self.taxonomy!r}; a Taxonomy or 'paths' is needed.")
 
     def _costs(self) -> np.ndarray:
@@ -198,3 +203,14 @@ max_passes, max_seconds, stop, warm_start, random_state
     def _flat_weights(self) -> np.ndarray:
         """The inverse of `_attributes`."""
         return flattened(self.node_coef_, self.node_intercept_, intercept_size(self))
+
+
+def refuse_flat(labels) -> None:
+    """Labels must tell a tree where nothing else does."""
+    if not any(isinstance(label, str) and "/" in label.strip("/") for label in labels):
+        some = ", ".join(map(shown, labels[:3])) + (", ..." if len(labels) > 3 else "")
+        raise ValueError(
+            f"There is no tree: the labels {some} tell none, as 'a/b/c' would. Give "
+            "taxonomy=Taxonomy({child: parent, ...}); taxonomy='paths' makes all labels children "
+            "of the root."
+        )

@@ -7,6 +7,10 @@ A truth is an array of labels, or a pair (labels, weights of the positions).
 `viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum over
 positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
 
+With constraints the outputs of a sequence are the legal labellings and its truth, which need not be
+legal where `illegal` is "allow": its hinge is 0 where it scores above all legal ones. No prediction
+is illegal.
+
 Slack rescaling is exact where the loss counts errors (0-1 cost, no weights): a program over the
 number of errors finds the largest e * (1 - margin). With other costs the search over `loss_scale`
 of `rescaling.py` bounds it.
@@ -22,7 +26,7 @@ from ..compile import kernel
 from ..sequences import Sequences
 from ..simd import padded
 from ..sizes import entry_sizes, plane_rounding
-from .legal_steps import check_legal
+from .legal_steps import ILLEGAL, check_legal
 from .multiclass import check_matrix
 from .viterbi import (
     ChainRows,
@@ -50,6 +54,8 @@ class Chain:
         Divide the loss of a sequence by its length.
     forbidden : tuple of three boolean arrays, optional
         Which steps (K, K), first labels (K,) and last labels (K,) are impossible.
+    illegal : "refuse" or "allow"
+        What to do with truths that are impossible.
     n_edges : int
         Features of a step.
     bias : float
@@ -78,8 +84,12 @@ class Chain:
         n_edges=0,
         bias=0.0,
         weighted=False,
+        illegal="refuse",
     ):
         K = int(n_labels)
+        if illegal not in ILLEGAL:
+            raise ValueError(f"illegal is {illegal!r}; 'refuse' or 'allow' is needed.")
+        self.illegal = illegal
         self.n_columns, self.n_labels, self.n_edges = int(n_columns), K, int(n_edges)
         self.weighted = bool(weighted)
         self.counts_errors = cost is None and not weighted
@@ -136,15 +146,11 @@ class Chain:
             true, weight = split_truth(y_true)
             factor = loss_scale / (len(true) if self.normalised else 1)
             scores = scores + factor * weight[:, None] * self.cost[true]
-        best, before = scores[0], []
-        for t in range(1, len(scores)):
-            total = best[:, None] + steps[t]
-            before.append(total.argmax(axis=0))
-            best = total.max(axis=0) + scores[t]
-        path = [int(best.argmax())]
-        for chosen in reversed(before):
-            path.append(int(chosen[path[-1]]))
-        return np.array(path[::-1])
+        best, labels = best_labels(scores, steps)
+        if y_true is None or self.illegal == "refuse":
+            return labels
+        index, value = self.joint_feature(x, y_true)
+        return true if float(np.asarray(w)[index] @ value) > best else labels
 
     def tables(self, x: Sequences, w):
         """Scores (T, K) of labels and (T, K, K) of steps."""
@@ -173,7 +179,7 @@ class Chain:
         label, weight = joined_truths(X, Y, self.n_labels)
         if weight.size and not self.weighted:
             raise ValueError("Truths with weights need Chain(..., weighted=True).")
-        if self.forbidden.size:
+        if self.forbidden.size and self.illegal == "refuse":
             check_legal(self.forbidden, X.begin, label)
         scale = 1.0 / X.lengths if self.normalised else np.ones(len(X))
         parts = *self.pack_inputs(X), label, self.cost, weight, scale, *self.tail()
@@ -228,6 +234,19 @@ class Chain:
         predict_paths(data, w, paths)
         chain_losses(data, paths, losses)
         return losses
+
+
+def best_labels(scores: np.ndarray, steps: np.ndarray) -> tuple[float, np.ndarray]:
+    """The largest total of `Chain.tables`, and its labels."""
+    best, before = scores[0], []
+    for t in range(1, len(scores)):
+        total = best[:, None] + steps[t]
+        before.append(total.argmax(axis=0))
+        best = total.max(axis=0) + scores[t]
+    path = [int(best.argmax())]
+    for chosen in reversed(before):
+        path.append(int(chosen[path[-1]]))
+    return float(best.max()), np.array(path[::-1])
 
 
 def forbidden_table(forbidden, K: int) -> np.ndarray:
@@ -301,7 +320,14 @@ def chain_oracle(data, i, w, index, value):
         if data.weight.size:
             cost *= data.weight[first + t]
         loss += data.scale[i] * cost
-    return loss, write_chain_plane(data, i, path, 1.0, index, value)
+    count = write_chain_plane(data, i, path, 1.0, index, value)
+    if data.forbidden.size:  # a truth that is not among the legal labellings may be above them
+        violation = loss
+        for k in range(count):
+            violation -= value[k] * w[index[k]]
+        if violation < 0.0:
+            return 0.0, 0
+    return loss, count
 
 
 @kernel

@@ -9,9 +9,12 @@ A label of a scheme is "O" or a prefix and a kind, such as "B-NP":
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..user_warnings import warn_user
 
 #: scheme -> (prefixes, those that begin or go on a chunk of their kind, those that continue one)
 SCHEMES = {
@@ -94,47 +97,121 @@ def given_steps(pairs: Iterable, labels: list):
     return steps, first, last
 
 
-def check_legal(
-    forbidden: np.ndarray,
-    begin: np.ndarray,
-    label: np.ndarray,
-    names: Sequence | None = None,
-    where: Callable[[int, int], str] = "sequence {}, position {}".format,
-    constraints: Any = None,
-) -> None:
-    """The truths must keep to the constraints: an illegal truth has no finite score.
+#: What to do with truths that break the constraints.
+ILLEGAL = ("refuse", "allow")
+
+
+@dataclass
+class IllegalSteps:
+    """Steps of the truths that the constraints forbid, counted over parts of the data.
 
     Parameters
     ----------
     forbidden : array (K + 2, K) of bool
         Steps, then first and last labels, True where impossible.
-    begin : array (n + 1,)
-        Where the sequences begin in `label`, the numbers of their labels.
-    names, where, constraints : optional
-        What labels are called, where a position stands, and what forbids; for the message.
+    names : sequence, optional
+        What labels are called.
+    constraints : optional
+        What forbids, for messages.
+
+    Examples
+    --------
+    >>> found = IllegalSteps(np.vstack(forbidden_steps("bio", ["B-x", "I-x", "O"])))
+    >>> found.add(np.array([0, 1, 3]), np.array([0, 2, 1]))
+    >>> found.steps, found.sequences, found.total
+    (1, 1, 2)
+    """
+
+    forbidden: np.ndarray
+    names: Sequence | None = None
+    constraints: Any = None
+    steps: int = 0
+    sequences: int = 0  # those with such a step
+    total: int = 0  # all sequences
+    first: str = ""  # the first such step in words
+
+    def add(
+        self,
+        begin: np.ndarray,
+        label: np.ndarray,
+        where: Callable[[int, int], str] = "sequence {}, position {}".format,
+    ) -> None:
+        """Count those of further sequences.
+
+        Parameters
+        ----------
+        begin : array (n + 1,)
+            Where the sequences begin in `label`, the numbers of their labels.
+        where : callable
+            Where position t of sequence i stands.
+        """
+        K, self.total = len(self.forbidden) - 2, self.total + len(begin) - 1
+        is_first, is_last = np.zeros((2, label.size), bool)
+        is_first[begin[:-1]] = is_last[begin[1:] - 1] = True
+        before = np.concatenate([[0], label[:-1]])
+        ahead = np.where(is_first, self.forbidden[K, label], self.forbidden[before, label])
+        behind = is_last & self.forbidden[K + 1, label]
+        wrong = np.flatnonzero(ahead | behind)
+        if not wrong.size:
+            return
+        found = np.searchsorted(begin, wrong, side="right") - 1
+        at, i = int(wrong[0]), int(found[0])
+        if not self.steps:
+            how = "comes last"
+            if ahead[at]:
+                how = "comes first" if is_first[at] else f"follows {self.name(before[at])!r}"
+            place = where(i, at - int(begin[i]))
+            self.first = f"{place}: the label {self.name(label[at])!r} {how}, which {self.who}"
+        self.steps += int(np.count_nonzero(ahead) + np.count_nonzero(behind))
+        self.sequences += np.unique(found).size
+
+    def name(self, number: int) -> Any:
+        """What a label is called."""
+        return int(number) if self.names is None else self.names[number]
+
+    @property
+    def who(self) -> str:
+        """What forbids."""
+        if isinstance(self.constraints, str):
+            return f"constraints={self.constraints!r} forbids"
+        return "the constraints forbid"
+
+    @property
+    def words(self) -> str:
+        """How many there are."""
+        return f"illegal steps: {self.steps:,}, in {self.sequences:,} of {self.total:,} sequences"
+
+    def refuse(self) -> None:
+        """An error where there are any."""
+        if self.steps:
+            raise ValueError(
+                f"{self.first} ({self.words}). illegal='allow' learns from such sequences as they "
+                "are and predicts legal ones."
+            )
+
+    def tell(self) -> None:
+        """A warning where there are any."""
+        if self.steps:
+            warn_user(
+                f"{self.first} ({self.words}). They are learnt from as they are, and no prediction "
+                "has such a step."
+            )
+
+
+def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> None:
+    """The truths must keep to the constraints.
 
     Examples
     --------
     >>> table = np.vstack(forbidden_steps("bio", ["B-x", "I-x", "O"]))
-    >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 2, 1]), ["B-x", "I-x", "O"])
+    >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 0, 1]))
+    >>> check_legal(table, np.array([0, 1, 3]), np.array([0, 2, 1]))
     Traceback (most recent call last):
     ...
-    ValueError: sequence 1, position 1: the label 'I-x' follows 'O', which the constraints forbid.
+    ValueError: sequence 1, position 1: the label 1 follows 2, which the constraints forbid \
+(illegal steps: 1, in 1 of 2 sequences). illegal='allow' learns from such sequences as they are \
+and predicts legal ones.
     """
-    K = len(forbidden) - 2
-    is_first, is_last = np.zeros((2, label.size), bool)
-    is_first[begin[:-1]] = is_last[begin[1:] - 1] = True
-    before = np.concatenate([[0], label[:-1]])
-    ahead = np.where(is_first, forbidden[K, label], forbidden[before, label])
-    wrong = np.flatnonzero(ahead | (is_last & forbidden[K + 1, label]))
-    if not wrong.size:
-        return
-    at = int(wrong[0])
-    i = int(np.searchsorted(begin, at, side="right")) - 1
-    name, last = (n if names is None else names[n] for n in (int(label[at]), int(before[at])))
-    how = "comes last"
-    if ahead[at]:
-        how = "comes first" if is_first[at] else f"follows {last!r}"
-    who = f"{constraints=} forbids" if isinstance(constraints, str) else "the constraints forbid"
-    place = where(i, at - int(begin[i]))
-    raise ValueError(f"{place}: the label {name!r} {how}, which {who}.")
+    found = IllegalSteps(forbidden)
+    found.add(begin, label)
+    found.refuse()

@@ -169,11 +169,30 @@ def best_path(data, i, w, scores, path):
 
 
 @kernel
+def label_score(data, i, t, w, scores, c):
+    """Score of a label at position t, whether it may be there or not."""
+    K, L, T = data.labels.size, np.int64(width_of(data)), scores.shape[0]
+    is_free = data.forbidden.size == 0
+    if is_free or not (
+        (t == 0 and data.forbidden[K, c]) or (t == T - 1 and data.forbidden[K + 1, c])
+    ):
+        return scores[t, c]
+    total, at = data.bias * w[(K + 2) * L + c] if data.bias != 0.0 else 0.0, data.begin[i] + t
+    for k in range(data.indptr[at], data.indptr[at + 1]):
+        total += data.values[k] * w[np.int64(data.columns[k]) * L + c]
+    if t == 0:
+        total += w[K * L + c]
+    if t == T - 1:
+        total += w[(K + 1) * L + c]
+    return total
+
+
+@kernel
 def path_score(data, i, w, scores, path):
     """Score of given labels; forbidden steps cost nothing here."""
-    L, total = np.int64(width_of(data)), scores[0, path[0]]
+    L, total = np.int64(width_of(data)), label_score(data, i, 0, w, scores, path[0])
     for t in range(1, scores.shape[0]):
-        total += w[path[t - 1] * L + path[t]] + scores[t, path[t]]
+        total += w[path[t - 1] * L + path[t]] + label_score(data, i, t, w, scores, path[t])
         total += edge_weight(data, data.begin[i] + t, w, path[t - 1], path[t])
     return total
 

@@ -40,13 +40,13 @@ h to that of the largest, whose curvature is
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..compile import kernel
+from ..user_warnings import warn_user
 from .class_steps import threshold
 
 #: Steps of one local problem at most, for each example.
@@ -115,12 +115,11 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, sca
 def warn_unless_settled(gap, tolerance: float, steps: int, used_up: bool, what: str) -> None:
     """Tell of a local problem that has used up its steps."""
     if used_up and gap > tolerance:
-        warnings.warn(
+        warn_user(
             f"A step of functional descent stopped after {steps:,} {what} with a gap of "
             f"{gap / tolerance:.1f} times its tolerance. Take a larger scale or tolerance, or "
             "kernel values of type float64.",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

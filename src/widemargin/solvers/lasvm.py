@@ -24,7 +24,6 @@ and `lasvm_examples.py`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -36,6 +35,7 @@ from ..expansion import Block, Blocks, Support, resized
 from ..gram import Gram
 from ..parameters import POSITIVE, check_numbers, whole
 from ..tensorfile import under
+from ..user_warnings import warn_user
 from . import lasvm_examples as examples
 from . import lasvm_loops as loops
 from . import lasvm_state as state
@@ -360,12 +360,11 @@ class LaSVMLearner:
         while (missing := int(loops.finish(*arguments, most))) >= 0:
             self._fetch(missing, cursor)
         if missing == state.TOO_LONG:
-            warnings.warn(
+            warn_user(
                 f"Finish made {MOST_STEPS:,} steps and the most violating pair is still at "
                 f"{self.violation:.3g} > tau = {self.rule.tau:.3g}. Scale the features, take a "
                 "smaller C or a larger tau, or kernel values of type float64.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:

@@ -16,7 +16,6 @@ examples is kept where samples are drawn from one.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,6 +27,7 @@ from ..geometry import Geometry
 from ..kernels import Linear
 from ..oracle import make_oracle
 from ..tensorfile import named, under
+from ..user_warnings import warn_user
 from .caches.planes import joined, predicted_losses, size_of, taken, widening
 from .damping import (
     inner_tolerance,
@@ -152,12 +152,11 @@ class PlaneDescent(WithoutObjective):
     def _solve(self, w: np.ndarray, omega: np.ndarray, damping: float, tolerance: float) -> Step:
         step = self.local.solve(w, omega / (self.k * damping), tolerance / damping)
         if step.rounds >= MOST_ROUNDS and step.gap * damping > tolerance:
-            warnings.warn(
+            warn_user(
                 f"A step of functional descent stopped after {step.rounds} rounds with a gap of "
                 f"{step.gap * damping / tolerance:.1f} times its tolerance. Take a larger scale or "
                 "tolerance.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return step
 
