@@ -21,6 +21,7 @@ from ..kernel_run import KernelRun, kernel_hinges
 from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
+from ..schema import Array, Entry, Mismatch, Schema, check
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
 from ..stopping import HeldOut, TrainingHinge
@@ -386,6 +387,11 @@ class KernelModel(Streaming):
 
     # ------------------------------------------------------------ saving
 
+    def _machine_outputs(self) -> tuple[int, ...]:
+        """How many functions a machine may have."""
+        n_classes = len(getattr(self, "classes_", ())) if isinstance(self, ClassifierMixin) else 1
+        return (1, 2) if n_classes == 2 else (n_classes,)
+
     def _machine_arrays(self) -> dict[str, np.ndarray] | None:
         """Patterns and coefficients for a file; None for a linear model."""
         if not self.is_kernel_machine:
@@ -395,13 +401,38 @@ class KernelModel(Streaming):
         arrays |= {"coefficients": machine.coefficients, "offsets": machine.offsets}
         return arrays | {"shape": np.array([machine.support.n_columns, machine.support.dense])}
 
+    def _declared_outputs(self) -> tuple[Array, ...]:
+        """What weights and intercepts of a file must be; a kernel machine has no weights."""
+        coef = Array("coef_", "f8", ("outputs", "n_features_in_"))
+        intercept = Array("intercept_", "f8", ("outputs",))
+        if not self.is_kernel_machine:
+            return coef, intercept
+        return intercept, Array("margin_cost_", "f8", ("K", "K"), low=0, optional=True)
+
     def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
         """The machine of a file."""
-        n_columns, dense = (int(number) for number in arrays["shape"])
-        support = Support(kernel, n_columns, self.precision, bool(dense))
+        is_numbers = isinstance(kernel, Precomputed)
+        width = 1 if is_numbers else int(self.n_features_in_)
+        shape = arrays.get("shape", np.zeros(0)).ravel()
+        support = Support(kernel, width, self.precision, bool(shape[-1:].any()))
+        most = int(self.n_features_in_) if is_numbers else None
+        outputs = self._machine_outputs()
+        found = check(machine_schema(support, most), arrays, {"n_columns": width})
+        if found["outputs"] not in outputs:
+            raise Mismatch(f"array 'coefficients' has {found['outputs']} columns, not {outputs}")
         support.restore(under("support.", arrays))
         self.kernel_ = kernel
         self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
+
+
+def machine_schema(support: Support, n_numbered: int | None) -> Schema:
+    """What the arrays of a machine must be; patterns are `n_numbered` numbers, or rows."""
+    return Schema(
+        Array("shape", "i8", (2,), entries=(Entry("n_columns"), Entry("is_dense", 0, 1))),
+        support.schema(n_numbered).under("support."),
+        Array("coefficients", "f8", ("support.n_slots", "outputs")),
+        Array("offsets", "f8", ("outputs",)),
+    )
 
 
 def checked_gram(K: Any) -> np.ndarray:

@@ -12,11 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import SklearnCallbacks
-from ..concave_convex import LatentData, Rounds, concave_convex
+from ..concave_convex import COLUMNS, LatentData, Rounds, concave_convex
 from ..geometry import check_size
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..problem import Latent
+from ..schema import Array, Schema
 from ..solvers import Uncertified
 from .fitting import (
     check_parameters,
@@ -29,6 +30,9 @@ from .streaming import is_streaming
 from .structured import ProblemEstimator, check_functions, check_packed
 from .weights import checked_weights
 
+#: The table of `Rounds` in a file.
+ROUNDS = Array("_rounds", "f8", ("rounds", len(COLUMNS)), nan=True)
+
 
 class LatentEstimator(ProblemEstimator):
     """Rounds around one latent problem; what both estimators share."""
@@ -37,6 +41,10 @@ class LatentEstimator(ProblemEstimator):
     max_rounds: int
     _rounds: np.ndarray
     _saved = ("_rounds",)
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(Array("coef_", "f8", ("n_weights",)), ROUNDS)
 
     @property
     def rounds_(self) -> Rounds:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..expansion import scores
 from ..persistence import Saving
+from ..schema import Schema
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
 from .fitting import SolverParameters, checked_inputs, is_number
@@ -161,6 +162,10 @@ class NoveltyDetector(
     def _settle(self, run, reason) -> None:
         super()._settle(run, reason)
         self.offset_ = -float(run.learner.offsets[0])
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(*self._declared_outputs())
 
     def score_samples(self, X):
         """f(x), large for what is common."""

@@ -11,6 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
+from ..schema import Array, Schema
 from ..streams import ArrayStream, Chunk
 from ..streams.opening import as_stream
 from ..streams.queries import Queries, QueryStream, group_rows, query_weights
@@ -244,6 +245,10 @@ random_state
         if isinstance(stream, ArrayStream) and isinstance(stream.X, Queries):
             return stream
         return QueryStream(stream, ranking_problem(self.loss, 1).has_pairs)
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(Array("coef_", "f8", ("n_features_in_",)))
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         if classes is not None:
