@@ -22,10 +22,12 @@ from .kernels import make_kernel
 from .losses import Taxonomy
 from .model_header import (
     HEADER,
+    REFUSED,
+    check_places,
     checked_certificate,
     checked_fingerprint,
     checked_kernel,
-    references,
+    described,
     split_attributes,
 )
 from .schema import LABELS, Array, Mismatch, Schema, check, check_items
@@ -58,11 +60,6 @@ LISTS = ("constraints", "transition_features")
 LISTED = ("str", "object", "int16", "uint16", "float16")
 #: Names of arrays that no attribute or parameter refers to begin so.
 PARTS = ("history.", "machine.")
-#: What wrong contents of a file may lead to while a model is made of them.
-REFUSED = (
-    *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-    *(ArithmeticError, MemoryError, RecursionError),
-)
 
 
 class Saving:
@@ -191,7 +188,8 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
 def rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray], problem: Any, kernel: Any):
     """The model that a file describes; whatever does not fit is an error."""
     check_items(HEADER, header)
-    check_places(header, arrays)
+    parts = {name: part for name, part in header.items() if name != "training"}
+    check_places(parts, arrays, PARTS)
     model = unfitted(header, arrays, problem, kernel)
     set_attributes(model, header["attributes"], arrays)
     if ("kernel" in header) != bool(getattr(model, "is_kernel_machine", False)):
@@ -231,7 +229,7 @@ def set_attributes(model: Any, attributes: dict[str, Any], arrays: dict[str, np.
     sizes = {k: v for k, v in others.items() if type(v) is int}
     sizes |= {"outputs": model._n_outputs} if hasattr(model, "_n_outputs") else {}
     if getattr(model, "is_kernel_machine", False):
-        sizes.pop("outputs")
+        sizes.pop("outputs", None)
     names = Array("feature_names_in_", LABELS, ("n_features_in_",), optional=True)
     check(Schema(model._declared(), names), found, sizes)
     model._restored()
@@ -250,24 +248,6 @@ def set_books(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray])
         model.fingerprint_ = Fingerprint(*checked_fingerprint(header["fingerprint"]))
     if "training" in header:
         model.training_ = header["training"]
-
-
-def check_places(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Every array is spoken of, or belongs to a part of its own."""
-    asked = set(references({name: header[name] for name in header if name != "training"}))
-    missing = sorted(asked - arrays.keys())
-    if missing:
-        raise Mismatch(f"array {missing[0]!r} is missing")
-    strange = sorted(n for n in arrays.keys() - asked if not n.startswith(PARTS))
-    if strange:
-        raise Mismatch(f"array {strange[0]!r} has no place in this file")
-
-
-def described(error: Exception) -> str:
-    """What is wrong with a file, in words."""
-    if isinstance(error, Mismatch):
-        return f"{error}."
-    return f"the header does not describe a model: {error!r:.1000}."
 
 
 def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
