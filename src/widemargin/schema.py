@@ -9,7 +9,7 @@ looked at here.
     Schema(
         Array("indptr", "i8", ("n+1",), low=0, order="rising", first=0),
         Array("indices", "i4", ("nnz",), low=0, below="n_columns"),
-        Relation("indptr", "is too short", lambda arrays, sizes: arrays["indptr"][-1] == sizes["nnz"]),
+        Relation("indptr", "is too short", lambda a, sizes: a["indptr"][-1] == sizes["nnz"]),
     )
 
 size        meaning
@@ -153,7 +153,8 @@ class Schema:
     *parts : Array, Relation, Derived or Schema
         In the order in which they are checked.
     prefix : str
-        The names of the arrays begin so, those of the sizes outside of this schema too.
+        The names of the arrays begin so; outside of this schema those of its sizes, too, and it
+        knows no others than its own.
     optional : bool
         Whether all arrays may be missing together.
     known : mapping of str to str, optional
@@ -238,7 +239,7 @@ def check_part(schema: Schema, arrays: Mapping[str, np.ndarray], sizes: Sizes, p
         return
     prefix += schema.prefix
     given = {name: sizes[outside] for name, outside in schema.known.items() if outside in sizes}
-    own = ChainMap({}, given, sizes) if schema.prefix else sizes
+    own = ChainMap({}, given) if schema.prefix else sizes
     here = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     for part in schema.parts:
         if isinstance(part, Schema):

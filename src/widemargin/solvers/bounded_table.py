@@ -241,7 +241,7 @@ class BoundedTable(SlotTable):
     def schema(self, K: int, axes: tuple[Size, ...] | None = None) -> Schema:
         """What `arrays` are; a file may leave kernel values out."""
         n = "support.n_slots"
-        tables = [super().schema(K, axes), Array("books", "f8", (2,), low=0)]
+        tables: list[Any] = [super().schema(K, axes), Array("books", "f8", (2,), low=0)]
         tables.append(Array("P", "f8", ("n_known", "n_known"), optional=True))
         tables.append(Relation("P", "is of more patterns than there are", known_are_patterns))
         if self.values is not None:

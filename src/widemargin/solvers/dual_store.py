@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..layouts import BoxRows, ClassRows
-from ..schema import Array, Relation, Schema
+from ..schema import Array, Schema
 from ..streams.blocks import BlockStore, Slot, grown
 from ..streams.disk_file import DiskFile
 from ..tensorfile import CheckpointError
@@ -148,16 +148,10 @@ class DualStore(BlockStore):
 
     def schema(self, like: BoxRows | ClassRows) -> Schema:
         """What `arrays` are, of data like a part."""
-        width = self.loop.width
         return Schema(
             super().schema(like),
             Array("home", "i8", ("n_blocks",), low=0, high=1),
             Array("fresh", "f8", ("n_fresh",)),
-            Relation(
-                "fresh",
-                "is too short for the rows that wait",
-                lambda arrays, sizes: sizes["n_fresh"] >= sizes.get("n_pending", 0) * width,
-            ),
         )
 
     def reopen(self, like: BoxRows | ClassRows, saved: dict[str, np.ndarray]) -> None:

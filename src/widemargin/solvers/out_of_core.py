@@ -30,6 +30,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -473,7 +474,9 @@ class BlockDual:
             Array("order", "i8", ("n_ordered",), low=0, below="store_n_blocks", distinct=True),
             Relation("order", "does not go through the blocks", is_order),
             Relation("store_state", "has more columns than the weights", has_columns),
-            Relation("counts", "does not fit the rows that wait", are_learnt),
+            Relation(
+                "counts", "does not fit the rows that wait", partial(are_learnt, self.loop.width)
+            ),
             self._kept_schema(),
             self.bounds.schema().under("bounds_"),
         )
@@ -522,10 +525,11 @@ def has_columns(arrays, sizes) -> bool:
     return sizes["store_n_stored_columns"] <= sizes["n_columns"]
 
 
-def are_learnt(arrays, sizes) -> bool:
+def are_learnt(width: int, arrays, sizes) -> bool:
     """Whether as many rows are learnt, at most, as wait to be written, and the next test is due."""
     waiting = sizes.get("store_n_pending", 0)
-    return sizes["learnt"] <= waiting <= sizes["learnt"] + sizes["patience"]
+    has_duals = sizes["learnt"] * width <= sizes["store_n_fresh"]
+    return has_duals and sizes["learnt"] <= waiting <= sizes["learnt"] + sizes["patience"]
 
 
 #: What `arrays` holds beside rows.

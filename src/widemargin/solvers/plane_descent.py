@@ -344,7 +344,7 @@ class PlaneDescent(WithoutObjective):
 
     def schema(self) -> Schema:
         """What `arrays` are."""
-        most = len(self.tracks)
+        most = n_tracks(self.solver.schedule, self.solver.radius)
         return Schema(
             Array("tracks", "i8", ("n_tracks",), low=0, below=most, distinct=True),
             Relation("tracks", "has no track", lambda arrays, sizes: sizes["n_tracks"] > 0),

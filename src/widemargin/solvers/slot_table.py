@@ -107,7 +107,7 @@ class SlotTable:
             columns.append(Array(name, kind, ("room", *further), **bounds))
         return Schema(
             self.support.schema().under("support."),
-            Schema(*columns, prefix="slots."),
+            Schema(*columns, prefix="slots.", known={"n_tracks": "n_tracks"}),
             Relation(
                 "slots.example",
                 "has no room for all patterns",

@@ -356,8 +356,8 @@ class OnlineKernelMachine:
         """What `arrays` are."""
         K, width = self.task.n_outputs, self.machine.slots.width
         counts = (
-            Entry("n_slots", 0, "capacity"),
-            Entry("n_patterns", 0, "n_slots"),
+            Entry("n_used", 0, "capacity"),
+            Entry("n_patterns", 0, "n_used"),
             Entry("n_ever", 0, MOST),
         )
         limit, projects = self.solver.buffer, self.store.inverse.size > 0
@@ -430,12 +430,12 @@ def has_room(limit: int | None, sizes) -> bool:
 def are_patterns_counted(arrays, sizes) -> bool:
     """Whether as many slots are in use as there are patterns, none behind the last."""
     used = arrays["slots.born"] >= 0
-    return int(used.sum()) == sizes["n_patterns"] and not used[sizes["n_slots"] :].any()
+    return int(used.sum()) == sizes["n_patterns"] and not used[sizes["n_used"] :].any()
 
 
 def same_slots(arrays, sizes) -> bool:
     """Whether the support has a pattern for each slot."""
-    return sizes["support.n_slots"] == sizes["n_slots"]
+    return sizes["support.n_slots"] == sizes["n_used"]
 
 
 def same_capacity(arrays, sizes) -> bool:

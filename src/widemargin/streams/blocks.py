@@ -439,10 +439,10 @@ class BlockStore:
 
 def rows_declared(like: BoxRows | ClassRows, n: str) -> tuple[Array | Relation, ...]:
     """What `n` packed rows of a file must be, of data like these."""
-    kind, is_label = like[1].dtype.str[1:], isinstance(like, ClassRows)
-    below = {"low": 0, "below": len(like.loss)} if isinstance(like, ClassRows) else {}
+    kind = like[1].dtype.str[1:]
+    labels = len(like.loss) if isinstance(like, ClassRows) else None
     return (
-        Array("truth", kind, (n,), **below, whole=is_label),
+        Array("truth", kind, (n,), low=None if labels is None else 0, below=labels),
         Array("indptr", "u8", (f"{n}+1",), order="rising", first=0),
         Array("values", "f8", ("n_entries",)),
         Array("indices", "u8", ("n_indices",), below="n_stored_columns"),
