@@ -41,8 +41,8 @@ TARGET = 50_000
 N, D = 30, 5
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D))
-WIDE = sp.csr_matrix((N, 5000))
-WIDE[:, ::1000] = np.where(np.abs(X) > 0.7, X, 0.0)
+ROW, COLUMN = np.nonzero(np.abs(X) > 0.7)
+WIDE = sp.csr_matrix((X[ROW, COLUMN], (ROW, 1000 * COLUMN)), shape=(N, 5000))
 TWO = (X[:, 0] > 0).astype(int)
 THREE = RNG.integers(0, 3, N)
 PATHS = np.array(["a/b", "a/c", "d/e", "d/f"])[RNG.integers(0, 4, N)]
@@ -172,6 +172,8 @@ def used(model: Any, data: Any) -> str | None:
             continue
         except Exception as error:  # noqa: BLE001 - what a prediction should not raise
             return f"{name}: {type(error).__name__}: {error}"
+        if found is None:
+            continue
         if name == "predict" and not are_classes(model, found):
             return f"predict gave {str(found)[:80]}, which are no classes"
         if name == "score_samples" and np.isnan(np.asarray(found, float)).any():

@@ -20,8 +20,9 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from io import BufferedReader
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,7 +38,10 @@ __all__ = [
     "write_arrays",
 ]
 
-FORMAT_VERSION = 1
+#: What is written, and the oldest that is read; docs/files.md says for how long.
+FORMAT_VERSION, OLDEST_READ = 1, 1
+#: The last release that reads a format which this one reads no more.
+LAST_READER: dict[int, str] = {}
 MAX_DIRECTORY_BYTES = 100_000_000
 
 _METADATA = "__metadata__"
@@ -72,7 +76,8 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be used."""
 
 
-class _Entry(NamedTuple):
+@dataclass(frozen=True)
+class _Entry:
     """Where one array lies in the data part of the file."""
 
     name: str
@@ -313,12 +318,25 @@ def _own_metadata(directory: dict[str, Any]) -> dict[str, Any]:
         raise _Refused("the header has no valid format_version")
     if version > FORMAT_VERSION:
         raise _Refused(
-            f"the file has format {version}, this widemargin reads up to {FORMAT_VERSION}; "
-            "upgrade widemargin to read it"
+            f"the file has format {version}{_writer(own)}, this widemargin reads up to "
+            f"{FORMAT_VERSION}; upgrade widemargin to read it"
+        )
+    if version < OLDEST_READ:
+        raise _Refused(
+            f"the file has format {version}{_writer(own)}, this widemargin reads {OLDEST_READ} to "
+            f"{FORMAT_VERSION}; widemargin {LAST_READER[version]} is the last that reads it: load "
+            "it there, fit anew or export its arrays"
         )
     if set(own) != {"format_version", "sha256", "header"} or not isinstance(own["header"], dict):
         raise _Refused("the header is incomplete or has unknown keys")
     return own
+
+
+def _writer(own: dict[str, Any]) -> str:
+    """Which release wrote a file, where it says so."""
+    header = own.get("header")
+    release = header.get("widemargin") if isinstance(header, dict) else None
+    return f" of widemargin {release!r:.40}" if isinstance(release, str) else ""
 
 
 def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:
