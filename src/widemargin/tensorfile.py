@@ -192,7 +192,8 @@ def _dump_own(stored: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> st
     _refuse_non_string_keys(header)
     # Tuples become lists here, so that the checksum sees what a reader sees.
     plain = json.loads(json.dumps(dict(header), allow_nan=False))
-    own = {"format_version": FORMAT_VERSION, "sha256": _checksum(stored, plain), "header": plain}
+    checksum = _checksum(stored, plain, FORMAT_VERSION)
+    own = {"format_version": FORMAT_VERSION, "sha256": checksum, "header": plain}
     return json.dumps(own, allow_nan=False, separators=(",", ":"))
 
 
@@ -213,11 +214,11 @@ def _raw_bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> str:
-    """SHA-256 of header, names, dtypes, shapes and values, in order of the names."""
+def _checksum(arrays: Mapping[str, np.ndarray], header: dict[str, Any], version: int) -> str:
+    """SHA-256 of version, header, names, dtypes, shapes and values, in order of the names."""
     names = sorted(arrays)
     summary = [
-        FORMAT_VERSION,
+        version,
         header,
         [[name, _code(arrays[name].dtype), list(arrays[name].shape)] for name in names],
     ]
@@ -278,7 +279,7 @@ def _read(file: BufferedReader) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     arrays = {}
     for entry in entries:
         arrays[entry.name] = _read_array(file, entry)
-    if own["sha256"] != _checksum(arrays, own["header"]):
+    if own["sha256"] != _checksum(arrays, own["header"], own["format_version"]):
         raise _Refused("the contents do not match their checksum; the file was altered")
     native = {name: a.astype(a.dtype.newbyteorder("="), copy=False) for name, a in arrays.items()}
     return native, own["header"]
