@@ -67,6 +67,8 @@ class Saving:
 
     #: Fitted attributes that only this estimator has: arrays, numbers, strings.
     _saved: tuple[str, ...] = ()
+    #: Numbers and words without which a file is not whole.
+    _needed: tuple[str, ...] = ("n_features_in_",)
     #: Usual attributes that `_restored` makes from others.
     _derived: tuple[str, ...] = ()
 
@@ -224,6 +226,9 @@ def set_attributes(model: Any, attributes: dict[str, Any], arrays: dict[str, np.
         if attribute not in known:
             raise KeyError(f"unknown attribute {attribute}")
     found, others = split_attributes({k: restored(v, arrays) for k, v in attributes.items()})
+    missing = [name for name in model._needed if name not in others]
+    if missing:
+        raise Mismatch(f"{missing[0]!r} of the attributes is missing")
     for attribute, value in (found | others).items():
         setattr(model, attribute, value)
     sizes = {k: v for k, v in others.items() if type(v) is int}

@@ -426,11 +426,15 @@ class KernelModel(Streaming):
 
 
 def machine_schema(support: Support, n_numbered: int | None) -> Schema:
-    """What the arrays of a machine must be; patterns are `n_numbered` numbers, or rows."""
+    """What the arrays of a machine must be; patterns are `n_numbered` numbers, or rows.
+
+    Sums of products of its numbers stay within their type.
+    """
+    most = float(np.sqrt(np.finfo(support.dtype).max))
     return Schema(
         Array("shape", "i8", (2,), entries=(Entry("n_columns"), Entry("is_dense", 0, 1))),
         support.schema(n_numbered).under("support."),
-        Array("coefficients", "f8", ("support.n_slots", "outputs")),
+        Array("coefficients", "f8", ("support.n_slots", "outputs"), low=-most, high=most),
         Array("offsets", "f8", ("outputs",)),
     )
 

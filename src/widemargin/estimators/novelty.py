@@ -89,6 +89,7 @@ class NoveltyDetector(
 
     fit_intercept = "auto"
     is_kernel_machine = True
+    _needed = ("n_features_in_", "offset_")
 
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):

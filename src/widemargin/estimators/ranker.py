@@ -83,6 +83,7 @@ random_state
     """
 
     _saved = ("n_skipped_queries_",)
+    _needed = ("n_features_in_", "n_skipped_queries_")
 
     def __init__(
         self,

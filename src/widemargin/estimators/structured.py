@@ -109,6 +109,8 @@ random_state
     (True, 5)
     """
 
+    _needed = ()
+
     def __init__(
         self,
         problem,
