@@ -127,6 +127,7 @@ def base(kind: str, folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
             called(model, name, data)
     path = folder / f"{kind}.model"
     model.save(path)
+    load(path, problem=PROBLEM if kind == "structured" else None)
     return read_arrays(path)
 
 

@@ -21,7 +21,7 @@ from ..kernel_run import KernelRun, kernel_hinges
 from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
-from ..schema import Array, Entry, Mismatch, Schema, check
+from ..schema import Array, Entry, Mismatch, Schema, Size, check
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
 from ..stopping import HeldOut, TrainingHinge
@@ -401,12 +401,12 @@ class KernelModel(Streaming):
         arrays |= {"coefficients": machine.coefficients, "offsets": machine.offsets}
         return arrays | {"shape": np.array([machine.support.n_columns, machine.support.dense])}
 
-    def _declared_outputs(self) -> tuple[Array, ...]:
+    def _declared_outputs(self, outputs: Size) -> tuple[Array, ...]:
         """What weights and intercepts of a file must be; a kernel machine has no weights."""
-        coef = Array("coef_", "f8", ("outputs", "n_features_in_"))
-        intercept = Array("intercept_", "f8", ("outputs",))
         if not self.is_kernel_machine:
-            return coef, intercept
+            coef = Array("coef_", "f8", (outputs, "n_features_in_"))
+            return coef, Array("intercept_", "f8", (outputs,))
+        intercept = Array("intercept_", "f8", ("n_functions",))
         return intercept, Array("margin_cost_", "f8", ("K", "K"), low=0, optional=True)
 
     def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
@@ -416,10 +416,11 @@ class KernelModel(Streaming):
         shape = arrays.get("shape", np.zeros(0)).ravel()
         support = Support(kernel, width, self.precision, bool(shape[-1:].any()))
         most = int(self.n_features_in_) if is_numbers else None
-        outputs = self._machine_outputs()
-        found = check(machine_schema(support, most), arrays, {"n_columns": width})
-        if found["outputs"] not in outputs:
-            raise Mismatch(f"array 'coefficients' has {found['outputs']} columns, not {outputs}")
+        schema = machine_schema(support, most).under("machine.", known={"n_columns": "n_columns"})
+        sizes = check(schema, named("machine.", arrays), {"n_columns": width})
+        outputs = sizes["machine.outputs"]
+        if outputs not in self._machine_outputs() or outputs != len(self.intercept_):
+            raise Mismatch(f"array 'machine.coefficients' has {outputs} columns, too few or many")
         support.restore(under("support.", arrays))
         self.kernel_ = kernel
         self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])

@@ -166,7 +166,7 @@ class NoveltyDetector(
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
-        return Schema(*self._declared_outputs())
+        return Schema(*self._declared_outputs(1))
 
     def score_samples(self, X):
         """f(x), large for what is common."""
