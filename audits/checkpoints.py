@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[Any, np.ndarray, int]] = {
     "cuts": (SVMClassifier(solver="one_slack", **RBF), TWO, 2),
 }
 #: Which checkpoint of a run is forged.
-MOMENTS = (2, 5)
+MOMENTS = (2, 3)
 #: What may come of a forged run: numbers of it may be beyond all bounds.
 DECLARED = (CheckpointError, ModelFileError, StreamError, ArithmeticError)
 

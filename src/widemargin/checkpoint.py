@@ -173,7 +173,7 @@ class Checkpoint:
     def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
         """What is known of the run."""
         run, columns = self.run, under("history.", arrays)
-        check(History.schema(columns).under("history."), named("history.", columns))
+        check(History.schema(columns, run.history).under("history."), named("history.", columns))
         run.history = History(columns)
         run.rows, run.passes = header["rows"], header["passes"]
         run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]

@@ -82,10 +82,10 @@ class History:
             self._rows[name] = column[:begin] + column[begin + 1 : -1 : 2] + column[-1:]
 
     @staticmethod
-    def schema(names: Iterable[str]) -> Schema:
-        """What its columns, of which some files have more than others, must be in a file."""
+    def schema(names: Iterable[str], needed: Iterable[str] = ()) -> Schema:
+        """What its columns must be in a file: `names` are those of the file, some are needed."""
         further = [name for name in names if COLUMN_NAME.fullmatch(name)]
-        every = dict.fromkeys((*COLUMNS, "exact", *further))
+        every = dict.fromkeys((*COLUMNS, "exact", *needed, *further))
         return Schema(*(Array(name, "f8", ("rows",), nan=True) for name in every))
 
     @property

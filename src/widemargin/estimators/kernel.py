@@ -413,7 +413,9 @@ class KernelModel(Streaming):
         """The machine of a file."""
         is_numbers = isinstance(kernel, Precomputed)
         width = 1 if is_numbers else int(self.n_features_in_)
-        shape = arrays.get("shape", np.zeros(0)).ravel()
+        if "shape" not in arrays:
+            raise Mismatch("array 'machine.shape' is missing")
+        shape = arrays["shape"].ravel()
         support = Support(kernel, width, self.precision, bool(shape[-1:].any()))
         most = int(self.n_features_in_) if is_numbers else None
         schema = machine_schema(support, most).under("machine.", known={"n_columns": "n_columns"})
