@@ -19,6 +19,8 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +28,31 @@ import numpy as np
 
 from .history import History
 from .locking import LOCK, FolderLock, Locked
+from .model_header import (
+    REFUSED,
+    STATE,
+    check_places,
+    checked_certificate,
+    checked_fingerprint,
+    checked_generator,
+    described,
+)
 from .persistence import stored_parameter
-from .run import Certificate
+from .schema import Mismatch, check, check_items
+from .streams.chunk import Chunk
 from .streams.fingerprint import Fingerprint
 from .system import sync_folder, unlink
-from .tensorfile import named, read_arrays, under, write_arrays
+from .tensorfile import CheckpointError, named, read_arrays, under, write_arrays
+
+__all__ = ["Checkpoint", "CheckpointError", "remove_checkpoint"]
 
 FILE = "state.safetensors"
+#: The arrays of the learner and of the history begin so.
+PARTS = ("learner.", "history.")
 #: All that a run writes into its folder; nothing else is ever removed from it.
 OWN = re.compile(r"state\.safetensors|lock|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
 #: Parameters that say how long a run goes on, not what it does: they may change when it is resumed.
 LIMITS = ("tol", "max_passes", "max_seconds")
-
-
-class CheckpointError(ValueError):
-    """A checkpoint cannot be used."""
 
 
 class Checkpoint:
@@ -151,23 +163,55 @@ class Checkpoint:
             self.check_new()
             return None
         arrays, header = read_arrays(self.path)
-        self.check_same(header, arrays)
-        run, estimator = self.run, self.estimator
+        with self.refusing():
+            check_items(STATE, header)
+            check_places(header["params"], arrays, PARTS)
+            self.check_same(header, arrays)
         first = next(iter(self.stream.chunks()))
-        run.begin(estimator._oracle_of(first))
-        run.rng.bit_generator.state = header["rng"]
-        run.learner.restore(under("learner.", arrays))
-        estimator._columns = header["columns"]
-        run.history = History(under("history.", arrays))
+        self.run.begin(self.estimator._oracle_of(first))
+        with self.refusing():
+            self._set_learner(header, arrays, first)
+            self._set_books(header, arrays)
+        return header["position"]
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Whatever is wrong with a checkpoint is said as such."""
+        try:
+            yield
+        except CheckpointError:
+            raise
+        except REFUSED as error:
+            raise CheckpointError(f"{self.path}: {described(error, 'checkpoint')}") from error
+
+    def _set_learner(self, header: dict, arrays: dict[str, np.ndarray], first: Chunk) -> None:
+        """The learner as it was; its arrays are compared with what it declares first."""
+        learner, parts = self.run.learner, under("learner.", arrays)
+        check(learner.schema().under("learner."), named("learner.", parts))
+        state = checked_generator(header["rng"])
+        learner.restore(parts)
+        self.run.rng.bit_generator.state = state
+        self.estimator._columns = header["columns"]
+        part = self.estimator._oracle_of(first)
+        is_kernel = hasattr(learner, "support")
+        size = learner.support.n_columns if is_kernel else learner.w.size
+        position = header["position"]
+        most = position.get("n_features", 0) if isinstance(position, dict) else 0
+        if part.n_features != size or (type(most) is int and most > header["columns"]):
+            raise Mismatch(f"'columns' of the header is {header['columns']}, which does not fit")
+
+    def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
+        """What is known of the run."""
+        run, columns = self.run, under("history.", arrays)
+        check(History.schema(columns, run.history).under("history."), named("history.", columns))
+        run.history = History(columns)
         run.rows, run.passes = header["rows"], header["passes"]
         run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
         run.seconds, run.total_cost = header["seconds"], header["total_cost"]
         run.spacing = header["spacing"]
-        run.fingerprint = Fingerprint(*header["fingerprint"])
-        if header["certificate"] is not None:
-            run.certificate = Certificate(**header["certificate"])
+        run.fingerprint = Fingerprint(*checked_fingerprint(header["fingerprint"]))
+        run.certificate = checked_certificate(header["certificate"])
         self.reason = header["reason"]
-        return header["position"]
 
     def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
         """Refuse other parameters and other data, and say what differs."""

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 
 from .compile import borrowing
 from .kernels import Kernel, Patterns, as_patterns
+from .schema import MOST, Array, Entry, Relation, Schema
 from .sparse_rows import Pool, sparse_rows
 
 #: Examples whose kernel rows are computed together.
@@ -123,6 +124,27 @@ class Support:
         csr = patterns.plain
         return {**found, "values": csr.data, "columns": csr.indices, "starts": csr.indptr}
 
+    def schema(self, n_numbered: int | None = None) -> Schema:
+        """What `arrays` are; patterns of `Precomputed` are `n_numbered` numbers."""
+        kind, counts = self.dtype.str[1:], (Entry("n_slots", 0), Entry("n_evaluations", 0))
+        shared = (
+            Array("counts", "i8", (2,), high=MOST, entries=counts),
+            Array("squares", kind, ("n_slots",), low=0),
+        )
+        if self.dense:
+            pattern = Array("matrix", kind, ("n_slots", self.n_columns))
+            if n_numbered is not None:
+                shape = "n_slots", self.n_columns
+                pattern = Array("matrix", kind, shape, low=0, below=n_numbered, whole=True)
+            return Schema(*shared, pattern)
+        return Schema(
+            *shared,
+            Array("starts", "i4|i8", ("n_slots+1",), order="rising", first=0),
+            Array("values", kind, ("n_entries",)),
+            Array("columns", "i4|i8", ("n_entries",), low=0, below=self.n_columns),
+            Relation("starts", "does not end with the entries", ends_with_entries),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The support that `arrays` was taken of."""
         n_slots, n_evaluations = (int(number) for number in arrays["counts"])
@@ -184,6 +206,11 @@ class Support:
         """Kernel values of a block with itself; half of them and the diagonal count."""
         self.n_evaluations += len(patterns) * (len(patterns) + 1) // 2
         return self.kernel.block(patterns, patterns)
+
+
+def ends_with_entries(arrays, sizes) -> bool:
+    """Whether the last row ends where the entries do."""
+    return int(arrays["starts"][-1]) == sizes["n_entries"]
 
 
 def resized(array: np.ndarray, n: int, axis: int = 0) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from .compile import borrowing, kernel
 from .expansion import Support
+from .schema import MOST, Array, Relation, Schema
 
 #: Share of the bound that rows may take whether or not they are likely to be used again.
 CHEAP = 0.25
@@ -143,6 +144,24 @@ class Gram:
         """The rows kept, to the bit: values computed anew could differ in their last one."""
         return self.kept._asdict()
 
+    def schema(self) -> Schema:
+        """What `arrays` are; the numbers of rows and slots that nobody uses may be anything."""
+        return Schema(
+            Array("values", self.support.dtype.str[1:], ("n_rows", "capacity"), nan=True),
+            Array("row_of", "i8", ("capacity",), low=-1, below="n_rows"),
+            Array("slot_of", "i8", ("n_rows",), low=-1, below="capacity"),
+            Array("used", "i8", ("n_rows",), low=0, high=MOST),
+            Array("clock", "i8", (1,), low=0, high=MOST),
+            Array("limit", "i8", (1,), low=0, high="n_rows"),
+            Relation("slot_of", "does not agree with 'row_of'", are_inverse),
+            Relation(
+                "limit", "is below two rows", lambda a, s: a["limit"][0] >= min(2, s["capacity"])
+            ),
+            Relation(
+                "values", "holds a number that is not finite in a row in use", are_rows_finite
+            ),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The rows that `arrays` was taken of."""
         n_rows, capacity = arrays["values"].shape
@@ -161,6 +180,20 @@ class Gram:
         """Compute the rows of some slots that are not kept, together; at most half of all rows."""
         rows = [int(claim(self.kept, slot, -1)) for slot in slots.tolist()]
         self.support.write_rows(self.kept.values, rows, self.support.patterns[slots])
+
+
+def are_inverse(arrays, sizes) -> bool:
+    """Whether rows and slots name each other."""
+    row_of, slot_of = arrays["row_of"], arrays["slot_of"]
+    rows, slots = np.flatnonzero(slot_of >= 0), np.flatnonzero(row_of >= 0)
+    there = np.array_equal(row_of[slot_of[rows]], rows)
+    return there and np.array_equal(slot_of[row_of[slots]], slots)
+
+
+def are_rows_finite(arrays, sizes) -> bool:
+    """Whether the rows of slots hold numbers where there are slots with a row."""
+    slots = np.flatnonzero(arrays["row_of"] >= 0)
+    return bool(np.isfinite(arrays["values"][np.ix_(arrays["row_of"][slots], slots)]).all())
 
 
 @borrowing

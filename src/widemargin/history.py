@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+
+from .schema import Array, Schema
 
 #: Every history has these columns, in this order.
 COLUMNS = (
@@ -17,6 +20,8 @@ COLUMNS = (
     "gap",
     "train_loss",
 )
+#: Those that a solver or a rule adds are called so.
+COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 class History:
@@ -75,6 +80,13 @@ class History:
         """Leave out every second row from row `begin` on, but never the last."""
         for name, column in self._rows.items():
             self._rows[name] = column[:begin] + column[begin + 1 : -1 : 2] + column[-1:]
+
+    @staticmethod
+    def schema(names: Iterable[str], needed: Iterable[str] = ()) -> Schema:
+        """What its columns must be in a file: `names` are those of the file, some are needed."""
+        further = [name for name in names if COLUMN_NAME.fullmatch(name)]
+        every = dict.fromkeys((*COLUMNS, "exact", *needed, *further))
+        return Schema(*(Array(name, "f8", ("rows",), nan=True) for name in every))
 
     @property
     def columns(self) -> dict[str, np.ndarray]:

@@ -16,9 +16,22 @@ from typing import Any
 
 import numpy as np
 
+from .history import History
 from .kernels import NAMES as KERNELS
 from .kernels import make_kernel
 from .losses import Taxonomy
+from .model_header import (
+    HEADER,
+    REFUSED,
+    check_places,
+    checked_certificate,
+    checked_fingerprint,
+    checked_kernel,
+    described,
+    split_attributes,
+)
+from .schema import LABELS, Array, Mismatch, Schema, check, check_items
+from .streams.fingerprint import Fingerprint
 from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
 #: Estimators that a file may name.
@@ -45,6 +58,8 @@ SEEN = ("n_features_in_", "feature_names_in_")
 LISTS = ("constraints", "transition_features")
 #: Types of arrays that are written as lists, because the file format has no arrays of them.
 LISTED = ("str", "object", "int16", "uint16", "float16")
+#: Names of arrays that no attribute or parameter refers to begin so.
+PARTS = ("history.", "machine.")
 
 
 class Saving:
@@ -52,11 +67,17 @@ class Saving:
 
     #: Fitted attributes that only this estimator has: arrays, numbers, strings.
     _saved: tuple[str, ...] = ()
+    #: Numbers and words without which a file is not whole.
+    _needed: tuple[str, ...] = ("n_features_in_",)
     #: Usual attributes that `_restored` makes from others.
     _derived: tuple[str, ...] = ()
 
+    def _declared(self) -> Schema:
+        """What the arrays among the fitted attributes must be."""
+        raise NotImplementedError
+
     def _restored(self) -> None:
-        """After loading: make what a file does not hold."""
+        """After loading: make what a file does not hold, and refuse what does not go together."""
 
     def _machine_arrays(self) -> dict[str, np.ndarray] | None:
         """Patterns and coefficients of a kernel machine; None for other models."""
@@ -142,10 +163,6 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
     >>> load(path).predict([[1.0]]).shape
     (1,)
     """
-    from .history import History
-    from .run import Certificate
-    from .streams.fingerprint import Fingerprint
-
     arrays, header = read_arrays(path)
     name = header.get("estimator")
     if name not in KNOWN:
@@ -161,38 +178,75 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
             "file; pass it: load(path, kernel=...)."
         )
     try:
-        kind = getattr(import_module("widemargin.estimators"), name)
-        params = {k: restored(v, arrays) for k, v in header["params"].items()}
-        if name in WITH_PROBLEM:
-            params["problem"] = problem
-        if "kernel" in header and header["kernel"] is None:
-            params["kernel"] = kernel
-        model = kind(**params)
-        for attribute, value in header["attributes"].items():
-            if attribute not in FITTED + MACHINE + kind._saved + SEEN + LEARNT[:2]:
-                raise KeyError(f"unknown attribute {attribute}")
-            setattr(model, attribute, restored(value, arrays))
-        model._restored()
-        if "kernel" in header:
-            kernel = make_kernel(restored(header["kernel"], arrays) or kernel)
-            model._set_machine(kernel, under("machine.", arrays))
-        size = 0 if "kernel" in header else model.coef_.size
-        model.history_ = History(under("history.", arrays))
-        certificate = header["certificate"]
-        model.certificate_ = None if certificate is None else Certificate(**certificate)
-        model.uncertified_ = header.get("uncertified")
-        model.solver_ = restored(header["solver"], arrays)
-        model.stopped_by_ = header["stopped_by"]
-        if "fingerprint" in header:
-            model.fingerprint_ = Fingerprint(*map(int, header["fingerprint"]))
-        if "training" in header:
-            model.training_ = header["training"]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path}: the header does not describe a model: {error!r}.") from error
-    if name in WITH_PROBLEM and size != getattr(problem, "n_features", None):
-        found = getattr(problem, "n_features", "no n_features")
+        model = rebuilt(header, arrays, problem, kernel)
+    except REFUSED as error:
+        raise ModelFileError(f"{path}: {described(error)}") from error
+    if name in WITH_PROBLEM and model.coef_.size != getattr(problem, "n_features", None):
+        size, found = model.coef_.size, getattr(problem, "n_features", "no n_features")
         raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
     return model
+
+
+def rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray], problem: Any, kernel: Any):
+    """The model that a file describes; whatever does not fit is an error."""
+    check_items(HEADER, header)
+    parts = {name: part for name, part in header.items() if name != "training"}
+    check_places(parts, arrays, PARTS)
+    model = unfitted(header, arrays, problem, kernel)
+    set_attributes(model, header["attributes"], arrays)
+    if ("kernel" in header) != bool(getattr(model, "is_kernel_machine", False)):
+        raise Mismatch("the header and the parameters disagree on whether there is a kernel")
+    if "kernel" in header:
+        kernel = make_kernel(restored(header["kernel"], arrays) or kernel)
+        model._set_machine(kernel, under("machine.", arrays))
+    set_books(model, header, arrays)
+    return model
+
+
+def unfitted(header: dict[str, Any], arrays, problem: Any, kernel: Any):
+    """An estimator with the parameters of a file."""
+    kind = getattr(import_module("widemargin.estimators"), header["estimator"])
+    params = {k: restored(v, arrays) for k, v in header["params"].items()}
+    if header["estimator"] in WITH_PROBLEM:
+        params["problem"] = problem
+    if "kernel" in header and header["kernel"] is None:
+        params["kernel"] = kernel
+    model = kind(**params)
+    model._check_parameters()
+    return model
+
+
+def set_attributes(model: Any, attributes: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """What was learnt, each array compared with what the estimator declares."""
+    known = FITTED + MACHINE + model._saved + SEEN + LEARNT[:2]
+    for attribute in attributes:
+        if attribute not in known:
+            raise KeyError(f"unknown attribute {attribute}")
+    found, others = split_attributes({k: restored(v, arrays) for k, v in attributes.items()})
+    missing = [name for name in model._needed if name not in others]
+    if missing:
+        raise Mismatch(f"{missing[0]!r} of the attributes is missing")
+    for attribute, value in (found | others).items():
+        setattr(model, attribute, value)
+    sizes = {k: v for k, v in others.items() if type(v) is int}
+    names = Array("feature_names_in_", LABELS, ("n_features_in_",), optional=True)
+    check(Schema(model._declared(), names), found, sizes)
+    model._restored()
+
+
+def set_books(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """What is known of the fit."""
+    columns = under("history.", arrays)
+    check(History.schema(columns).under("history."), named("history.", columns))
+    model.history_ = History(columns)
+    model.certificate_ = checked_certificate(header["certificate"])
+    model.uncertified_ = header.get("uncertified")
+    model.solver_ = restored(header["solver"], arrays)
+    model.stopped_by_ = header["stopped_by"]
+    if "fingerprint" in header:
+        model.fingerprint_ = Fingerprint(*checked_fingerprint(header["fingerprint"]))
+    if "training" in header:
+        model.training_ = header["training"]
 
 
 def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -286,7 +340,9 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "items" in value:
         return [tuple(item) if isinstance(item, list) else item for item in value["items"]]
     if "strings" in value:
-        text = arrays[value["strings"]].tobytes().decode("utf-8", "surrogatepass")
+        name = value["strings"]
+        check(Schema(Array(name, "u1", ("n_bytes",))), {name: arrays[name]})
+        text = arrays[name].tobytes().decode("utf-8", "surrogatepass")
         found = text.split("\0") if value["count"] else []
         if len(found) != value["count"]:
             raise ValueError(f"{value['strings']} has {len(found)} names, not {value['count']}")
@@ -295,8 +351,7 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         trees = {key: dict(pairs) for key, pairs in value["taxonomy"].items()}
         return Taxonomy(trees["parents"], trees["weights"], value["normalize"])
     if "kernel" in value:
-        known = {kind.__name__: kind for kind in KERNELS.values()}
-        return known[value["kernel"]](**value["fields"])
+        return checked_kernel(value["kernel"], value["fields"])
     solver = known_solvers().get(value["solver"])
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")

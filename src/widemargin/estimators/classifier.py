@@ -15,6 +15,7 @@ from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
+from ..schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream, Chunk
@@ -386,6 +387,17 @@ class SVMClassifier(
         if per_class is None:
             return weights
         return per_class[label] if weights is None else weights * per_class[label]
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(
+            Array("classes_", LABELS, ("K",), order="increasing"),
+            Relation("classes_", "has fewer than two classes", lambda a, s: s["K"] > 1),
+            Array("loss_matrix_", "f8", ("K", "K"), low=0),
+            Array("class_weights_", "f8", ("K",), low=0, optional=True),
+            Derived("outputs", "classes_", lambda labels: 1 if len(labels) == 2 else len(labels)),
+            *self._declared_outputs("outputs"),
+        )
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import SklearnCallbacks, with_callbacks
 from ..checking import check_first
-from ..concave_convex import LatentData, Rounds, concave_convex
+from ..concave_convex import COLUMNS, LatentData, Rounds, concave_convex
 from ..geometry import check_size
 from ..magnitudes import check_magnitudes
 from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import LEARNT
 from ..problem import Latent
+from ..schema import Array, Schema
 from ..solvers import Uncertified
 from ..user_warnings import warn_user
 from .convergence import warn_unless_converged
@@ -33,6 +34,9 @@ from .streaming import is_streaming
 from .structured import ProblemEstimator, check_functions, check_packed
 from .weights import checked_weights
 
+#: The table of `Rounds` in a file.
+ROUNDS = Array("_rounds", "f8", ("rounds", len(COLUMNS)), nan=True)
+
 
 class LatentEstimator(ProblemEstimator):
     """Rounds around one latent problem; what both estimators share."""
@@ -41,6 +45,10 @@ class LatentEstimator(ProblemEstimator):
     max_rounds: int
     _rounds: np.ndarray
     _saved = ("_rounds",)
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(Array("coef_", "f8", ("n_weights",)), ROUNDS)
 
     @property
     def rounds_(self) -> Rounds:
@@ -183,6 +191,8 @@ class LatentStructuredSVM(LatentEstimator):
     >>> model.predict(X), model.certificate_.scope
     ([0, 0, 0, 1], 'round')
     """
+
+    _needed = ()
 
     def __init__(
         self,

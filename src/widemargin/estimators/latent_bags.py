@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..callbacks import with_callbacks
 from ..geometry import Geometry, check_size
 from ..problems.bags import Bags, BagStack
+from ..schema import LABELS, Array, Schema
 from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened
-from .latent import LatentEstimator
+from .latent import ROUNDS, LatentEstimator
 from .weights import checked_weights
 
 
@@ -145,6 +146,15 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
             np.asarray(stack.matrix[part].mean(axis=0)).ravel() for part in (positive, ~positive)
         ]
         return np.append(means[0] - means[1], 0.0)[: self._problem.n_features]
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(
+            Array("classes_", LABELS, (2,), order="increasing"),
+            Array("coef_", "f8", (1, "n_features_in_")),
+            Array("intercept_", "f8", (1,)),
+            ROUNDS,
+        )
 
     def _geometry(self, n_weights: int) -> Geometry:
         return shaped_geometry(self, n_weights, 1)

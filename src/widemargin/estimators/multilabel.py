@@ -18,6 +18,7 @@ from ..persistence import Saving
 from ..problems import LabelSets, LabelTree, SeparateLabels
 from ..problems.forests import chow_liu
 from ..problems.labelled import FEW, checked_costs
+from ..schema import LABELS, Array, Mismatch, Schema
 from ..solvers import FunctionalDescent
 from ..streams import ArrayStream
 from .fitting import (
@@ -30,6 +31,7 @@ from .fitting import (
 )
 from .flat_weights import flat_mask, flat_prior, flattened, intercept_size, unflattened
 from .indicators import (
+    KINDS,
     as_indicator,
     as_kind,
     check_closed,
@@ -103,6 +105,7 @@ max_seconds, stop, warm_start, random_state
 
     output_kind_: str
     _saved = ("pair_coef_", "pairs_", "parent_", "costs_", "output_kind_")
+    _needed = ("n_features_in_", "output_kind_")
 
     def __init__(
         self,
@@ -372,6 +375,30 @@ max_seconds, stop, warm_start, random_state
             "pair_coef_": w[w.size - extra :].reshape(-1, 2, 2).copy(),
             **{name: getattr(self, name) for name in kept},
         }
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(
+            Array("classes_", LABELS, ("L",), distinct=True),
+            Array("coef_", "f8", ("L", "n_features_in_")),
+            Array("intercept_", "f8", ("L",)),
+            Array("costs_", "f8", ("L", 2), low=0),
+            Array("parent_", "i8", ("L",), low=-1, below="L"),
+            Array("pairs_", "i8", ("P", 2), low=0, below="L"),
+            Array("pair_coef_", "f8", ("P", 2, 2)),
+        )
+
+    def _restored(self) -> None:
+        if self.output_kind_ not in KINDS:
+            raise Mismatch(f"output_kind_ is {self.output_kind_!r}; it is one of {KINDS}")
+        if self.pairs == "all" and len(self.classes_) > FEW:
+            raise Mismatch(f"pairs='all' is for at most {FEW} labels, not {len(self.classes_)}")
+        if not np.array_equal(self._problem(1).pairs, self.pairs_):
+            raise Mismatch("array 'pairs_' does not hold the pairs of the labels")
+        if self.taxonomy is not None:
+            tree = self._taxonomy(self.classes_)
+            if not np.array_equal(parents_in(tree, self.classes_), self.parent_):
+                raise Mismatch("array 'parent_' is not the taxonomy's")
 
     def _flat_weights(self) -> np.ndarray:
         """The inverse of `_attributes`."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..expansion import scores
 from ..persistence import Saving
+from ..schema import Schema
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
 from .fitting import SolverParameters, checked_inputs, is_number
@@ -88,6 +89,7 @@ class NoveltyDetector(
 
     fit_intercept = "auto"
     is_kernel_machine = True
+    _needed = ("n_features_in_", "offset_")
 
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
@@ -161,6 +163,10 @@ class NoveltyDetector(
     def _settle(self, run, reason) -> None:
         super()._settle(run, reason)
         self.offset_ = -float(run.learner.offsets[0])
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(*self._declared_outputs(1))
 
     def score_samples(self, X):
         """f(x), large for what is common."""

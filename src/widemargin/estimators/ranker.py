@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import with_callbacks
 from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
+from ..schema import Array, Schema
 from ..streams import ArrayStream, Chunk
 from ..streams.opening import as_stream
 from ..streams.queries import Queries, QueryStream, group_rows, query_weights
@@ -105,6 +106,7 @@ random_state
     """
 
     _saved = ("n_skipped_queries_",)
+    _needed = ("n_features_in_", "n_skipped_queries_")
 
     def __init__(
         self,
@@ -274,6 +276,10 @@ random_state
         if isinstance(stream, ArrayStream) and isinstance(stream.X, Queries):
             return stream
         return QueryStream(stream, ranking_problem(self.loss, 1).has_pairs)
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(Array("coef_", "f8", ("n_features_in_",)))
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         if classes is not None:

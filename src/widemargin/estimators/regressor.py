@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..persistence import Saving
 from ..problems import Regression
+from ..schema import Schema
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
 from .fitting import (
@@ -179,6 +180,10 @@ stop, warm_start, random_state
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"{chunk.where(row)}: its target is {y[row]}.")
         return y, example_weights(chunk)
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(*self._declared_outputs(1))
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""

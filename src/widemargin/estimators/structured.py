@@ -16,6 +16,7 @@ from ..matrices import checked_items
 from ..oracle import CompiledOracle, make_oracle
 from ..persistence import Saving
 from ..problem import GivesPlanes, Problem
+from ..schema import Array, Schema
 from .fitting import SolverParameters, check_parameters, finish_fit
 from .streaming import Streaming, is_streaming
 from .weights import checked_weights
@@ -121,6 +122,8 @@ random_state
     (True, 5)
     """
 
+    _needed = ()
+
     def __init__(
         self,
         problem,
@@ -189,6 +192,10 @@ random_state
             Factors of C per example.
         """
         return self._partial_fit(X, y, sample_weight, None)
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(Array("coef_", "f8", ("n_weights",)))
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         check_functions(self.problem)

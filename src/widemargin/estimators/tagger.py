@@ -13,6 +13,7 @@ from ..losses import cost_matrix
 from ..problems import Chain
 from ..problems.legal_steps import ILLEGAL, IllegalSteps, forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
+from ..schema import LABELS, Array, Mismatch, Relation, Schema
 from ..sequences import Sequences
 from .explaining import Explanation, explanations
 from .flat_weights import intercept_size
@@ -79,6 +80,7 @@ max_seconds, stop, warm_start, random_state
     """
 
     _saved = ("weights_", "feature_names_", "edge_names_", "n_edges_")
+    _needed = ("n_features_in_", "n_edges_")
     _derived = ("coef_", "intercept_")
     _illegal: IllegalSteps | None = None  # illegal steps of the data that nobody has told yet
 
@@ -216,12 +218,33 @@ max_seconds, stop, warm_start, random_state
             illegal=self.illegal,
         )
 
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        return Schema(
+            Array("classes_", LABELS, ("K",), distinct=True),
+            Relation("classes_", "has fewer than two labels", lambda a, s: s["K"] > 1),
+            Array("weights_", "f8", ("n_weights",)),
+            Array("loss_matrix_", "f8", ("K", "K"), low=0, optional=True),
+        )
+
+    def _check_vocabularies(self, chain_: Chain) -> None:
+        """As many weights, names and steps as the model has columns."""
+        names, edge_names = self._features.names, self._features.edge_names
+        if self.weights_.size != chain_.n_features:
+            raise Mismatch(f"array 'weights_' has {self.weights_.size}, not {chain_.n_features}")
+        if len(names or ()) > self.n_features_in_:
+            raise Mismatch("array 'feature_names_' has more names than there are columns")
+        chosen = self.transition_features
+        if len(edge_names or ()) + (0 if chosen is None else len(chosen)) > self.n_edges_:
+            raise Mismatch("array 'edge_names_' and transition_features exceed n_edges_")
+
     def _restored(self) -> None:
         self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
         self._chain = self._new_chain()
         names = getattr(self, "feature_names_", None)  # None is not in a file
         edge_names = getattr(self, "edge_names_", None)
         self._features = TagFeatures(self.transition_features, names, edge_names)
+        self._check_vocabularies(self._chain)
         for name, value in self._attributes(self.weights_).items():
             setattr(self, name, value)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..losses import Taxonomy, cost_matrix
 from ..problems import SharedClasses
+from ..schema import LABELS, Array, Mismatch, Schema
 from .chunks import shown
 from .classifier import SVMClassifier
 from .flat_weights import flattened, intercept_size, unflattened
@@ -175,6 +176,18 @@ max_passes, max_seconds, stop, warm_start, random_state
         bias = intercept_size(self)
         paths = self._paths()
         return SharedClasses(d, self.loss_matrix_, paths, self._sizes(paths), bias), label
+
+    def _declared(self) -> Schema:
+        """What the arrays of a file must be."""
+        nodes = Array("nodes_", LABELS, ("nodes",), distinct=True)
+        coef = Array("node_coef_", "f8", ("nodes", "n_features_in_"))
+        return Schema(super()._declared(), nodes, coef, Array("node_intercept_", "f8", ("nodes",)))
+
+    def _restored(self) -> None:
+        nodes = self.nodes_
+        self._costs()
+        if self.nodes_.tolist() != nodes.tolist():
+            raise Mismatch("array 'nodes_' does not hold the nodes of the taxonomy")
 
     @property
     def _n_outputs(self) -> int:

@@ -33,6 +33,7 @@ from ...planes import (
     sparse_dot,
 )
 from ...problem import GivesPlanes, PredictionLosses
+from ...schema import Schema
 from ...sequences import Sequences, joined_sequences
 from ..dual_coordinate import visit
 from ..learner import widened
@@ -264,6 +265,11 @@ class PlaneCache:
             "own: checkpoints are for classification and regression without prior, "
             "nonnegative or slack rescaling."
         )
+
+    def schema(self) -> Schema:
+        """Refused, as `arrays` is."""
+        self.arrays()
+        return Schema()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays()
