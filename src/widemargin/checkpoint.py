@@ -23,8 +23,7 @@ import numpy as np
 from .history import History
 from .persistence import stored_parameter
 from .replacing import sync_folder
-from .run import Certificate
-from .streams.fingerprint import Fingerprint
+from .run_record import Record, books_of, give_back
 from .tensorfile import named, read_arrays, under, write_arrays
 
 FILE = "state.safetensors"
@@ -89,23 +88,13 @@ class Checkpoint:
         """Write the state."""
         run = self.run
         arrays = named("learner.", run.learner.arrays()) | named("history.", run.history.columns)
-        certificate = run.certificate
         header = {
             "params": stored_params(self.estimator, arrays),
             "stream": signature(self.stream),
             "position": position,
-            "rng": run.rng.bit_generator.state,
-            "rows": run.rows,
-            "passes": run.passes,
-            "n_rows": run.n_rows,
-            "n_calls": run.n_calls,
-            "seconds": run.elapsed,
-            "fingerprint": [run.fingerprint.count, run.fingerprint.total],
             "columns": self.estimator._columns,
-            "certificate": None if certificate is None else vars(certificate),
             "reason": self.reason,
-            "total_cost": run.total_cost,
-            "spacing": run.spacing,
+            **books_of(run),
         }
         write_arrays(self.path, arrays, header)
 
@@ -125,17 +114,9 @@ class Checkpoint:
         run, estimator = self.run, self.estimator
         first = next(iter(self.stream.chunks()))
         run.begin(estimator._oracle_of(first))
-        run.rng.bit_generator.state = header["rng"]
-        run.learner.restore(under("learner.", arrays))
+        give_back(run, Record(under("learner.", arrays), header))
         estimator._columns = header["columns"]
         run.history = History(under("history.", arrays))
-        run.rows, run.passes = header["rows"], header["passes"]
-        run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
-        run.seconds, run.total_cost = header["seconds"], header["total_cost"]
-        run.spacing = header["spacing"]
-        run.fingerprint = Fingerprint(*header["fingerprint"])
-        if header["certificate"] is not None:
-            run.certificate = Certificate(**header["certificate"])
         self.reason = header["reason"]
         return header["position"]
 

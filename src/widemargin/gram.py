@@ -141,14 +141,16 @@ class Gram:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The rows kept, to the bit: values computed anew could differ in their last one."""
-        return self.kept._asdict()
+        kept = self.kept
+        values = kept.values[kept.slot_of >= 0, : self.support.n_slots]
+        return kept._asdict() | {"values": values}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The rows that `arrays` was taken of."""
-        n_rows, capacity = arrays["values"].shape
-        self.kept = self._shaped(capacity, n_rows)
-        for name, array in self.kept._asdict().items():
-            array[:] = arrays[name]
+        kept = self.kept = self._shaped(arrays["row_of"].size, arrays["slot_of"].size)
+        for name in ("row_of", "slot_of", "used", "clock", "limit"):
+            getattr(kept, name)[:] = arrays[name]
+        kept.values[kept.slot_of >= 0, : arrays["values"].shape[1]] = arrays["values"]
 
     def fetch(self, slot: int, pinned: int = -1) -> int:
         """Compute the row of a slot that is not kept; the row of slot `pinned` stays."""

@@ -31,6 +31,8 @@ HEADER = (
     Item("kernel", dict, none=True, optional=True),
     Item("fingerprint", list, optional=True, longest=2),
     Item("training", dict, optional=True),
+    Item("run", dict, optional=True),
+    Item("prediction_only", str, longest=WORDS, optional=True),
 )
 CERTIFICATE = (
     Item("primal", float, -1e300, 1e300),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
@@ -301,12 +302,23 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
-    def _taken_up(self, machine, lasting):
+    def _rest(self) -> None:
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
-        run = super()._taken_up(machine, lasting)
-        is_open = run.learner.task.kind == "classes" and self.class_weight is None
-        self._may_grow = self._may_grow or is_open
-        return run
+        is_open = self._run.learner.task.kind == "classes" and self.class_weight is None
+        super()._rest()
+        if self._lasting is not None:
+            self._lasting.books["may_grow"] |= is_open
+
+    def _own_books(self) -> dict[str, Any]:
+        return super()._own_books() | {"may_grow": self._may_grow}
+
+    def _set_own_books(self, books: dict[str, Any]) -> None:
+        super()._set_own_books(books)
+        self._may_grow = books["may_grow"]
+
+    def _nothing(self):
+        problem, target = self._problem(self._columns, np.empty(0, np.int64))
+        return problem, sp.csr_matrix((0, self._columns)), target
 
     def _admit_classes(self, chunk) -> None:
         """Classes that appear late get their place among the others."""

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -160,7 +161,7 @@ random_state
         """
         check_parameters(self)
         ranking_problem(self.loss, 1)
-        is_first = getattr(self, "_run", None) is None
+        is_first = self._run_so_far() is None
         before = 0 if is_first else self.n_skipped_queries_
         X, y = checked_data(self, X, y, y_numeric=True, reset=is_first)
         queries, weights = self._informative(X, y, qid, sample_weight)
@@ -253,6 +254,10 @@ random_state
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
+
+    def _nothing(self):
+        rows, none = sp.csr_matrix((0, self._columns)), np.empty(0)
+        return self._problem, Queries(rows, np.zeros(1, np.int64), none), []
 
     def _inputs(self, chunk: Chunk) -> Queries:
         """The queries of a chunk with as many columns as any chunk so far, finite."""

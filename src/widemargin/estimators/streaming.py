@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from ..checkpoint import Checkpoint
 from ..geometry import Geometry, check_size
 from ..oracle import make_oracle
 from ..run import Certificate
+from ..run_record import Record, books_of, give_back
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
+from ..solvers.caches.example_arrays import NotPlain
 from ..stopping import HeldOut, each_rule
 from ..stream_passes import UNFINISHED, Driver, is_final
 from ..stream_run import StreamRun, check_same, measure_stream, soft_interrupt
@@ -35,6 +38,7 @@ from .fitting import (
     with_columns,
 )
 from .flat_weights import shaped_geometry
+from .lasting import ADVICE, changes, kept
 from .weights import check_weights, checked_weights
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
@@ -67,6 +71,9 @@ class Streaming:
     n_features_in_: int
     _begin_stream: Callable
     _encode: Callable
+    _problem: Callable
+    history_: Any
+    solver_: Any
     _n_outputs: Any
     _attributes: Callable
     _flat_weights: Callable
@@ -75,6 +82,7 @@ class Streaming:
     _certificate: Any
     _trained: Any
     _run: StreamRun | None
+    _lasting: Record | str | None  # what learning goes on from, or why it cannot
     uncertified_: str | None
 
     # ------------------------------------------------------------ what users call
@@ -245,8 +253,7 @@ class Streaming:
                     "solver='streaming_dual' or 'auto'."
                 )
             self._watch(run, None)
-        else:
-            self._check_unchanged()
+        self._check_unchanged()
         before = max(run.rows, run.n_rows or 0)
         chunk = Chunk(X, y, row=before, weight=weights, n_before=before)
         with run.running():
@@ -259,13 +266,9 @@ class Streaming:
 
     def _check_unchanged(self) -> None:
         """What was learnt belongs to the parameters it was learnt with."""
-        now = getattr(self, "_trained", None) and self._shaping_params()
-        for name, value in (now or {}).items():
-            if not is_same(value, self._trained[name]):
-                raise ValueError(
-                    f"{name} was {self._trained[name]!r} when the model was trained and is "
-                    f"{value!r} now; fit it anew."
-                )
+        changed = changes(self)
+        if changed is not None:
+            raise ValueError(f"{changed}; fit it anew.")
 
     def _shaping_params(self) -> dict[str, Any]:
         """The parameters that shape the problem."""
@@ -273,32 +276,81 @@ class Streaming:
         return {name: value for name, value in params.items() if name not in LIMITS}
 
     def _run_so_far(self) -> StreamRun | None:
-        """The run that `partial_fit` goes on with, if there is one."""
-        return getattr(self, "_run", None)
+        """The run that `partial_fit` goes on with, if there is one; one put down is taken up."""
+        run, lasting = getattr(self, "_run", None), getattr(self, "_lasting", None)
+        if run is None and isinstance(lasting, Record):
+            self._check_unchanged()
+            run = self._resumed(lasting)
+        return run
+
+    def _resumed(self, lasting: Record) -> StreamRun:
+        """The run of a record; the model stays as it is where it cannot be taken up."""
+        before = dict(vars(self))
+        try:
+            run = self._new_run(np.random.default_rng(0))
+            self._set_own_books(lasting.books)
+            self._trained = before["_trained"]
+            self._take_up(run, lasting, before.get("_machine"))
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        self._run, run.history = run, self.history_
+        self._watch(run, None)
+        return run
+
+    def _take_up(self, run: StreamRun, lasting: Record, machine: Any) -> None:
+        """Let a new run go on from a record; of a kernel machine beside its patterns."""
+        run.begin(self._without_examples())
+        give_back(run, lasting)
+
+    def _put_down(self, run: StreamRun) -> Record:
+        """What `_resumed` goes on from."""
+        return Record(run.learner.arrays(), books_of(run) | self._own_books())
+
+    def _going_on(self) -> Record | str:
+        """What a file holds to go on from, or why nothing can."""
+        return kept(self)
+
+    def _own_books(self) -> dict[str, Any]:
+        """What the estimator knows of its run, as JSON."""
+        return {"columns": int(self._columns), "is_fixed": bool(self._is_fixed)}
+
+    def _set_own_books(self, books: dict[str, Any]) -> None:
+        """The inverse of `_own_books`."""
+        self._columns, self._is_fixed = books["columns"], books["is_fixed"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a run under way is put down, if its examples are numbers."""
+        state: Any = super().__getstate__()  # type: ignore[misc]
+        run = state.get("_run")
+        if run is not None and run.learner is not None:
+            with suppress(NotPlain):
+                state = state | {"_lasting": self._put_down(run), "_run": None}
+            state["_certificate"] = self.certificate_
+        return state
 
     def _check_fresh(self) -> None:
-        """`partial_fit` goes on from more than weights, which is all that files have."""
+        """`partial_fit` never begins anew in silence."""
         if not hasattr(self, "history_"):
             return
-        if not hasattr(self, "_run"):
-            raise ValueError(
-                "This model was loaded from a file, which holds what predictions need, not what "
-                "learning goes on from; partial_fit cannot go on with it. Pickle the estimator "
-                "instead, or use a new one; a stream that was cut short goes on from its "
-                "checkpoint, fit_stream(..., checkpoint=..., resume=True)."
-            )
-        warnings.warn(
-            f"partial_fit cannot go on from this model: {self._left_by_fit()}. It begins anew.",
-            UserWarning,
-            stacklevel=4,
-        )
+        lasting = getattr(self, "_lasting", None)
+        reason = lasting if isinstance(lasting, str) else self._left_by_fit()
+        raise ValueError(f"partial_fit cannot go on from this model: {reason}. {ADVICE}")
 
     def _left_by_fit(self) -> str:
         """Why `partial_fit` cannot go on after `fit`."""
         name = type(self.solver_).__name__
+        if isinstance(self.solver_, StreamingDual):
+            return "an error ended its last fit_stream, which leaves nothing to go on from"
+        if isinstance(self.solver_, OutOfCore):
+            return (
+                f"{name} reads a stream to its end and leaves the weights alone; "
+                "solver='streaming_dual' learns on"
+            )
         return (
-            f"`fit` by {name} keeps the weights alone, not what learning goes on from; a model "
-            "that is to go on begins with partial_fit or fit_stream"
+            f"`fit` by {name} keeps the weights alone, not what learning goes on from; "
+            "fit(solver='streaming_dual') does"
         )
 
     # ------------------------------------------------------------ for all estimators
@@ -318,17 +370,21 @@ class Streaming:
             )
         return solver
 
-    def _new_run(self) -> StreamRun:
+    def _new_run(self, rng: np.random.Generator | None = None) -> StreamRun:
         solver = self._streaming_solver()
         if self._stops(HeldOut) or getattr(self, "warm_start", False):
             raise ValueError(
                 "stop=... (but for HeldOut) and warm_start=True are for solvers that have all "
                 "data; a stream is limited by passes and max_seconds."
             )
-        self._columns, self._is_fixed, self._trained = 0, False, None
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
+        self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
+        rng = self._new_generator() if rng is None else rng
         return StreamRun(solver, self._geometry, rng, self._oracle_of, self.tol)
+
+    def _new_generator(self) -> np.random.Generator:
+        """Random numbers of a fit."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed)
 
     def _watch(self, run: StreamRun, stream: Stream | None) -> None:
         """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
@@ -366,6 +422,16 @@ class Streaming:
         check_size(problem.n_features)
         params = self.C, weights, getattr(self, "rescaling", "margin")
         return make_oracle(problem, X, target, *params)
+
+    def _without_examples(self):
+        """An oracle like those of the chunks, without examples: learners are made from one."""
+        problem, X, target = self._nothing()
+        return make_oracle(problem, X, target, self.C, None, getattr(self, "rescaling", "margin"))
+
+    def _nothing(self) -> tuple[Any, Any, Any]:
+        """The problem of the model's columns, and no inputs and no targets for it."""
+        X = sp.csr_matrix((0, self._columns))
+        return self._problem(self._columns), X, np.empty(0)
 
     def _inputs(self, chunk: Chunk):
         """X of a chunk with as many columns as any chunk so far, finite."""
@@ -406,16 +472,6 @@ class Streaming:
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
         self.progressive_loss_ = run.learner.progressive.mean
         self.n_examples_seen_ = run.fingerprint.count
-
-
-def is_same(one: Any, two: Any) -> bool:
-    """Equality of parameters, arrays among them."""
-    if one is two:
-        return True
-    try:
-        return bool(np.all(np.asarray(one == two)))
-    except (TypeError, ValueError):
-        return False
 
 
 def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once) -> None:

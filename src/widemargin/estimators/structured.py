@@ -60,6 +60,9 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
             raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
         return chunk.X
 
+    def _nothing(self):
+        return self._problem, [], []
+
     def _other_rows(self, X):
         return X
 

@@ -28,14 +28,19 @@ from ...planes import (
     empty_planes,
     grow,
     grow_state,
+    plane_arrays,
+    planes_of,
     seeded_state,
     settle_all,
     sparse_dot,
 )
 from ...problem import GivesPlanes, PredictionLosses
+from ...rounding import Bounded
 from ...sequences import Sequences, joined_sequences
+from ...tensorfile import named, under
 from ..dual_coordinate import visit
 from ..learner import widened
+from .example_arrays import example_arrays, examples_of
 from .pool import IDLE, Explored, Retired
 
 #: Sweeps over kept planes after one that decodes.
@@ -259,14 +264,44 @@ class PlaneCache:
             state.w[:] = self.geometry.weights(state.v)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        raise TypeError(
-            "A checkpoint holds numbers only, and the examples of this problem are objects of its "
-            "own: checkpoints are for classification and regression without prior, "
-            "nonnegative or slack rescaling."
-        )
+        """Everything, as named arrays; `NotPlain` where the examples are objects of a user's."""
+        state, base = self.state, self.base
+        found = {name: getattr(state, name) for name in STATE}
+        found |= named("planes.", plane_arrays(state.planes))
+        found |= named("X.", example_arrays(self.X)) | named("Y.", example_arrays(self.Y))
+        return found | {
+            "w": state.w if state.w is not state.v else np.empty(0),
+            "row_numbers": self.row_numbers,
+            "here": np.array(sorted(self.here), np.int64),
+            "retired.rows": self.retired.rows,
+            "retired.duals": self.retired.duals,
+            "base": base.v,
+            "base_error": base.error,
+            "numbers": np.array(
+                [self.primal, self.n_visits, self.object_bytes, self.is_estimate, *base.linear]
+            ),
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays()
+        """The state that `arrays` gave."""
+        parts: dict[str, Any] = {name: arrays[name].copy() for name in STATE}
+        w = arrays["w"].copy() if arrays["w"].size else parts["v"]
+        planes = planes_of(under("planes.", arrays), len(parts["cost"]))
+        scratch = np.zeros(w.size)
+        self.state = self.state._replace(planes=planes, w=w, scratch=scratch, **parts)
+        self.X, self.Y = (examples_of(under(name, arrays)) for name in ("X.", "Y."))
+        self.row_numbers = arrays["row_numbers"].copy()
+        self.here = set(arrays["here"].tolist())
+        self.retired.rows = arrays["retired.rows"].copy()
+        self.retired.duals = arrays["retired.duals"].copy()
+        self.primal, visits, size, estimate, *linear = arrays["numbers"].tolist()
+        self.base = DualPoint(Bounded(*linear), arrays["base"].copy(), arrays["base_error"].copy())
+        self.n_visits, self.object_bytes = int(visits), int(size)
+        self.is_estimate, self._oracle = bool(estimate), None
+
+
+#: Arrays of the state that are kept as they are; scratch is zero, and the rest follows.
+STATE = ("cost", "mass", "hinge", "rest", "still", "linear", "gained", "v")
 
 
 def predicted_losses(problem, X, Y, w: np.ndarray) -> np.ndarray:
