@@ -330,8 +330,7 @@ max_seconds, stop, warm_start, random_state
         return self._problem(X.shape[1]), Y, chunk.weight
 
     def _nothing(self):
-        Y = np.zeros((0, len(self.classes_)), np.uint8)
-        return self._problem(self._columns), sp.csr_matrix((0, self._columns)), Y
+        return self._problem(self._columns), [], []
 
     def _geometry(self, n_weights: int) -> Geometry:
         """The regulariser; weights of pairs have the prior (0, 1)."""

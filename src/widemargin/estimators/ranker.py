@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -256,8 +255,7 @@ random_state
             raise ValueError("classes=... is for classifiers.")
 
     def _nothing(self):
-        rows, none = sp.csr_matrix((0, self._columns)), np.empty(0)
-        return self._problem, Queries(rows, np.zeros(1, np.int64), none), []
+        return self._problem, [], []
 
     def _inputs(self, chunk: Chunk) -> Queries:
         """The queries of a chunk with as many columns as any chunk so far, finite."""

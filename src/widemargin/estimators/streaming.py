@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checkpoint import Checkpoint
 from ..geometry import Geometry, check_size
-from ..oracle import make_oracle
+from ..oracle import PythonOracle, make_oracle
 from ..run import Certificate
 from ..run_record import Record, books_of, give_back
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
@@ -301,7 +301,7 @@ class Streaming:
 
     def _take_up(self, run: StreamRun, lasting: Record, machine: Any) -> None:
         """Let a new run go on from a record; of a kernel machine beside its patterns."""
-        run.begin(self._without_examples())
+        run.begin(self._without_examples(lasting.arrays))
         give_back(run, lasting)
 
     def _put_down(self, run: StreamRun) -> Record:
@@ -423,10 +423,13 @@ class Streaming:
         params = self.C, weights, getattr(self, "rescaling", "margin")
         return make_oracle(problem, X, target, *params)
 
-    def _without_examples(self):
-        """An oracle like those of the chunks, without examples: learners are made from one."""
+    def _without_examples(self, arrays: dict[str, np.ndarray]):
+        """An oracle without examples that leads to the kind of learner that has these arrays."""
         problem, X, target = self._nothing()
-        return make_oracle(problem, X, target, self.C, None, getattr(self, "rescaling", "margin"))
+        params = self.C, None, getattr(self, "rescaling", "margin")
+        if "indptr" in arrays:  # rows in a layout of their own
+            return make_oracle(problem, X, target, *params)
+        return PythonOracle(problem, [], [], *params)
 
     def _nothing(self) -> tuple[Any, Any, Any]:
         """The problem of the model's columns, and no inputs and no targets for it."""

@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -297,9 +296,7 @@ max_seconds, stop, warm_start, random_state
         return X
 
     def _nothing(self):
-        edges = sp.csr_matrix((0, self.n_edges_)) if self.n_edges_ else None
-        X = Sequences(sp.csr_matrix((0, self._columns)), np.zeros(1, np.int64), edges=edges)
-        return self._chain, X, Truths()
+        return self._chain, [], []
 
     def _encode(self, chunk, X):
         truths = self._truths(chunk.y, X, chunk.where)
