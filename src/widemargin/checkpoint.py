@@ -15,24 +15,34 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .history import History
+from .model_header import (
+    REFUSED,
+    STATE,
+    check_places,
+    described,
+)
 from .persistence import stored_parameter
 from .replacing import sync_folder
-from .run_record import Record, books_of, give_back
-from .tensorfile import named, read_arrays, under, write_arrays
+from .run_record import Record, books_of, checked_books, give_back
+from .schema import Mismatch, check, check_items
+from .streams.chunk import Chunk
+from .tensorfile import CheckpointError, named, read_arrays, under, write_arrays
+
+__all__ = ["Checkpoint", "CheckpointError", "remove_checkpoint"]
 
 FILE = "state.safetensors"
+#: The arrays of the learner and of the history begin so.
+PARTS = ("learner.", "history.")
 #: All that a run writes into its folder; nothing else is ever removed from it.
 OWN = re.compile(r"state\.safetensors|blocks\.bin|alpha\d\.bin|\.widemargin-.*")
-
-
-class CheckpointError(ValueError):
-    """A checkpoint cannot be used."""
 
 
 class Checkpoint:
@@ -110,15 +120,45 @@ class Checkpoint:
             self.remove()  # killed before the first checkpoint was complete
             return self.begin()
         arrays, header = read_arrays(self.path)
-        self.check_same(header, arrays)
-        run, estimator = self.run, self.estimator
+        with self.refusing():
+            check_items(STATE, header)
+            check_places(header["params"], arrays, PARTS)
+            self.check_same(header, arrays)
         first = next(iter(self.stream.chunks()))
-        run.begin(estimator._oracle_of(first))
-        give_back(run, Record(under("learner.", arrays), header))
-        estimator._columns = header["columns"]
-        run.history = History(under("history.", arrays))
-        self.reason = header["reason"]
+        self.run.begin(self.estimator._oracle_of(first))
+        with self.refusing():
+            self._set_learner(header, arrays, first)
+            self._set_books(header, arrays)
         return header["position"]
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Whatever is wrong with a checkpoint is said as such."""
+        try:
+            yield
+        except CheckpointError:
+            raise
+        except REFUSED as error:
+            raise CheckpointError(f"{self.path}: {described(error, 'checkpoint')}") from error
+
+    def _set_learner(self, header: dict, arrays: dict[str, np.ndarray], first: Chunk) -> None:
+        """The learner as it was; its arrays are compared with what it declares first."""
+        learner, parts = self.run.learner, under("learner.", arrays)
+        check(learner.schema().under("learner."), named("learner.", parts))
+        give_back(self.run, Record(parts, checked_books(header)))
+        self.estimator._columns = header["columns"]
+        part = self.estimator._oracle_of(first)
+        is_kernel = hasattr(learner, "support")
+        size = learner.support.n_columns if is_kernel else learner.w.size
+        if part.n_features != size:
+            raise Mismatch(f"'columns' of the header is {header['columns']}, which does not fit")
+
+    def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
+        """What the estimator knows of the run."""
+        columns = under("history.", arrays)
+        check(History.schema(columns).under("history."), named("history.", columns))
+        self.run.history = History(columns)
+        self.reason = header["reason"]
 
     def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
         """Refuse other parameters and other data, and say what differs."""

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from .compile import borrowing
 from .kernels import Kernel, Patterns, as_patterns
-from .schema import MOST, Array, Entry, Rule, Schema
+from .schema import MOST, Array, Entry, Relation, Schema
 from .sparse_rows import Pool, sparse_rows
 
 #: Examples whose kernel rows are computed together.
@@ -142,7 +142,7 @@ class Support:
             Array("starts", "i4|i8", ("n_slots+1",), order="rising", first=0),
             Array("values", kind, ("n_entries",)),
             Array("columns", "i4|i8", ("n_entries",), low=0, below=self.n_columns),
-            Rule("starts", "does not end with the entries", ends_with_entries),
+            Relation("starts", "does not end with the entries", ends_with_entries),
         )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from .compile import borrowing, kernel
 from .expansion import Support
+from .schema import MOST, Array, Relation, Schema
 
 #: Share of the bound that rows may take whether or not they are likely to be used again.
 CHEAP = 0.25
@@ -145,6 +146,25 @@ class Gram:
         values = kept.values[kept.slot_of >= 0, : self.support.n_slots]
         return kept._asdict() | {"values": values}
 
+    def schema(self) -> Schema:
+        """What `arrays` are; the numbers of rows and slots that nobody uses may be anything."""
+        return Schema(
+            Array("values", self.support.dtype.str[1:], ("n_kept", "n_slots"), nan=True),
+            Array("row_of", "i8", ("capacity",), low=-1, below="n_rows"),
+            Array("slot_of", "i8", ("n_rows",), low=-1, below="capacity"),
+            Array("used", "i8", ("n_rows",), low=0, high=MOST),
+            Array("clock", "i8", (1,), low=0, high=MOST),
+            Array("limit", "i8", (1,), low=0, high="n_rows"),
+            Relation("slot_of", "does not agree with 'row_of'", are_inverse),
+            Relation("values", "does not fit the rows in use", are_as_many),
+            Relation(
+                "limit", "is below two rows", lambda a, s: a["limit"][0] >= min(2, s["capacity"])
+            ),
+            Relation(
+                "values", "holds a number that is not finite in a row in use", are_rows_finite
+            ),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The rows that `arrays` was taken of."""
         kept = self.kept = self._shaped(arrays["row_of"].size, arrays["slot_of"].size)
@@ -163,6 +183,26 @@ class Gram:
         """Compute the rows of some slots that are not kept, together; at most half of all rows."""
         rows = [int(claim(self.kept, slot, -1)) for slot in slots.tolist()]
         self.support.write_rows(self.kept.values, rows, self.support.patterns[slots])
+
+
+def are_inverse(arrays, sizes) -> bool:
+    """Whether rows and slots name each other."""
+    row_of, slot_of = arrays["row_of"], arrays["slot_of"]
+    rows, slots = np.flatnonzero(slot_of >= 0), np.flatnonzero(row_of >= 0)
+    there = np.array_equal(row_of[slot_of[rows]], rows)
+    return there and np.array_equal(slot_of[row_of[slots]], slots)
+
+
+def are_as_many(arrays, sizes) -> bool:
+    """Whether there is a row of values for each row in use, and none of their slots is beyond."""
+    used = arrays["slot_of"][arrays["slot_of"] >= 0]
+    return used.size == sizes["n_kept"] and used.max(initial=-1) < sizes["n_slots"] <= sizes["capacity"]
+
+
+def are_rows_finite(arrays, sizes) -> bool:
+    """Whether the rows of slots hold numbers where there are slots with a row."""
+    slots = arrays["slot_of"][arrays["slot_of"] >= 0]
+    return bool(np.isfinite(arrays["values"][:, slots]).all())
 
 
 @borrowing

@@ -1,4 +1,4 @@
-"""What the header of a model file must be, and the attributes that are no arrays.
+"""What the headers of model files and checkpoints must be, and attributes that are no arrays.
 
 The arrays are declared by the estimators (`_declared`), history columns by `History`; what a JSON
 value may be is said here.
@@ -41,6 +41,46 @@ CERTIFICATE = (
     Item("scope", str),
     Item("is_estimate", bool),
 )
+#: That of a checkpoint.
+BOOKS = (
+    Item("rng", dict),
+    *(Item(name, int, 0, MOST) for name in ("rows", "passes", "n_calls")),
+    Item("n_rows", int, 0, MOST, none=True),
+    Item("seconds", float, 0.0),
+    Item("total_cost", float, 0.0),
+    Item("fingerprint", list, longest=2),
+    Item("certificate", dict, none=True),
+    Item("spacing", int, 1, MOST),
+)
+STATE = (
+    *BOOKS,
+    Item("params", dict),
+    Item("stream", dict),
+    Item("position", (int, dict, list, str), 0, MOST, none=True),
+    Item("columns", int, 0, MOST),
+    Item("reason", str, none=True),
+)
+#: Of a model that goes on; the last ones are those of some estimators, and of kernel machines.
+RUN = (
+    *BOOKS,
+    Item("columns", int, 0, MOST),
+    Item("is_fixed", bool),
+    Item("may_grow", bool, optional=True),
+    Item("n_evaluations", int, 0, MOST, optional=True),
+    Item("n_examples", int, 1, MOST, none=True, optional=True),
+)
+GENERATOR = (
+    Item("bit_generator", str),
+    Item("state", dict),
+    Item("has_uint32", int, 0, 1),
+    Item("uinteger", int, 0, 2**32 - 1),
+)
+WORDS_OF_128 = (Item("state", int, 0, 2**128 - 1), Item("inc", int, 0, 2**128 - 1))
+#: What wrong contents of a file may lead to while something is made of them.
+REFUSED = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError),
+    *(ArithmeticError, MemoryError, RecursionError),
+)
 SCOPES = ("data", "cache", "round")
 #: Fitted attributes that are numbers, words or lists of names.
 ATTRIBUTES = (
@@ -76,6 +116,15 @@ def checked_fingerprint(found: Any) -> tuple[int, int]:
     items = Item("count", int, 0, MOST), Item("total", int, 0, 2**64 - 1)
     check_items(items, dict(zip(names, found, strict=True)), "the fingerprint")
     return found[0], found[1]
+
+
+def checked_generator(found: Any) -> dict[str, Any]:
+    """The state of the random numbers."""
+    check_items(GENERATOR, found, "the random numbers")
+    check_items(WORDS_OF_128, found["state"], "the random numbers")
+    if found["bit_generator"] != "PCG64":
+        raise Mismatch(f"the random numbers are of {found['bit_generator']!r:.60}, not 'PCG64'")
+    return found
 
 
 def split_attributes(
@@ -120,3 +169,21 @@ def references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from references(item)
+
+
+def check_places(header: Any, arrays: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> None:
+    """Every array is spoken of in the header, or belongs to a part of its own."""
+    asked = set(references(header))
+    missing = sorted(asked - arrays.keys())
+    if missing:
+        raise Mismatch(f"array {missing[0]!r} is missing")
+    strange = sorted(name for name in arrays.keys() - asked if not name.startswith(parts))
+    if strange:
+        raise Mismatch(f"array {strange[0]!r} has no place in this file")
+
+
+def described(error: Exception, what: str = "model") -> str:
+    """What is wrong with a file, in words."""
+    if isinstance(error, Mismatch):
+        return f"{error}."
+    return f"the header does not describe a {what}: {error!r:.1000}."

@@ -22,10 +22,13 @@ from .kernels import make_kernel
 from .losses import Taxonomy
 from .model_header import (
     HEADER,
+    RUN,
+    REFUSED,
+    check_places,
     checked_certificate,
     checked_fingerprint,
     checked_kernel,
-    references,
+    described,
     split_attributes,
 )
 from .run_record import Record, checked_books
@@ -61,11 +64,6 @@ LISTED = ("str", "object", "int16", "uint16", "float16")
 FOR_PREDICTION = "its file was saved for prediction, without what learning goes on from"
 #: Names of arrays that no attribute or parameter refers to begin so.
 PARTS = ("history.", "machine.", "run.")
-#: What wrong contents of a file may lead to while a model is made of them.
-REFUSED = (
-    *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-    *(ArithmeticError, MemoryError, RecursionError),
-)
 
 
 class Saving:
@@ -217,7 +215,7 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
             "file; pass it: load(path, kernel=...)."
         )
     try:
-        model = rebuilt(header, arrays, problem, kernel)
+        model = rebuilt(header, arrays, problem, kernel, str(path))
     except REFUSED as error:
         raise ModelFileError(f"{path}: {described(error)}") from error
     if name in WITH_PROBLEM and model.coef_.size != getattr(problem, "n_features", None):
@@ -226,10 +224,11 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
     return model
 
 
-def rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray], problem: Any, kernel: Any):
+def rebuilt(header: dict[str, Any], arrays, problem: Any, kernel: Any, path: str):
     """The model that a file describes; whatever does not fit is an error."""
     check_items(HEADER, header)
-    check_places(header, arrays)
+    parts = {name: part for name, part in header.items() if name != "training"}
+    check_places(parts, arrays, PARTS)
     model = unfitted(header, arrays, problem, kernel)
     set_attributes(model, header["attributes"], arrays)
     if ("kernel" in header) != bool(getattr(model, "is_kernel_machine", False)):
@@ -242,15 +241,16 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray], problem: Any,
             raise Mismatch(f"in 'machine.': {error}") from error
     set_books(model, header, arrays)
     if hasattr(model, "partial_fit"):
-        set_going_on(model, header, arrays)
+        set_going_on(model, header, arrays, path)
     return model
 
 
-def set_going_on(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def set_going_on(model: Any, header: dict[str, Any], arrays, path: str) -> None:
     """What `going_on` wrote; files of earlier versions have nothing of it."""
     model._lasting = header.get("prediction_only", FOR_PREDICTION)
     if "run" in header:
-        model._lasting = Record(under("run.", arrays), checked_books(header["run"]))
+        books = checked_books(check_items(RUN, header["run"], "the run"))
+        model._lasting = Record(under("run.", arrays), books, path)
         model._trained = model._shaping_params()
 
 
@@ -279,7 +279,7 @@ def set_attributes(model: Any, attributes: dict[str, Any], arrays: dict[str, np.
     sizes = {k: v for k, v in others.items() if type(v) is int}
     sizes |= {"outputs": model._n_outputs} if hasattr(model, "_n_outputs") else {}
     if getattr(model, "is_kernel_machine", False):
-        sizes.pop("outputs")
+        sizes.pop("outputs", None)
     names = Array("feature_names_in_", LABELS, ("n_features_in_",), optional=True)
     check(Schema(model._declared(), names), found, sizes)
     model._restored()
@@ -298,24 +298,6 @@ def set_books(model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray])
         model.fingerprint_ = Fingerprint(*checked_fingerprint(header["fingerprint"]))
     if "training" in header:
         model.training_ = header["training"]
-
-
-def check_places(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Every array is spoken of, or belongs to a part of its own."""
-    asked = set(references({name: header[name] for name in header if name != "training"}))
-    missing = sorted(asked - arrays.keys())
-    if missing:
-        raise Mismatch(f"array {missing[0]!r} is missing")
-    strange = sorted(n for n in arrays.keys() - asked if not n.startswith(PARTS))
-    if strange:
-        raise Mismatch(f"array {strange[0]!r} has no place in this file")
-
-
-def described(error: Exception) -> str:
-    """What is wrong with a file, in words."""
-    if isinstance(error, Mismatch):
-        return f"{error}."
-    return f"the header does not describe a model: {error!r:.1000}."
 
 
 def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 from .bounds import DualPoint, plane_point
 from .compile import borrowing, kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
+from .schema import Array, Schema
 
 TRUTH = -1
 NOTHING = -2  # no plane has mass
@@ -116,14 +117,26 @@ def plane_arrays(planes: Planes) -> dict[str, np.ndarray]:
         "start": planes.start[: m + 1],
         "index": planes.index[:entries],
         "value": planes.value[:entries],
-        "room": np.array([planes.loss.size, planes.index.size], np.int64),
     }
+
+
+def plane_schema() -> Schema:
+    """What `plane_arrays` are, of `n` examples and `n_weights` weights."""
+    return Schema(
+        *(Array(name, "f8", ("m",)) for name in ("loss", "gradient")),
+        *(Array(name, "f8", ("m",), low=0) for name in ("norm", "alpha")),
+        Array("idle", "i8", ("m",), low=0),
+        Array("owner", "i8", ("m",), low=0, below="n"),
+        Array("index", "u4", ("n_entries",), below="n_weights"),
+        Array("value", "f8", ("n_entries",)),
+        Array("start", "i8", ("m+1",), order="rising", first=0, last="n_entries"),
+    )
 
 
 def planes_of(arrays: dict[str, np.ndarray], n_examples: int) -> Planes:
     """The store that `plane_arrays` was given."""
-    planes = empty_planes(n_examples, *arrays["room"].tolist())
     m, entries = arrays["loss"].size, arrays["index"].size
+    planes = empty_planes(n_examples, max(64, m), max(1024, entries))
     for name in PER_PLANE:
         getattr(planes, name)[:m] = arrays[name]
     planes.start[: m + 1], planes.used[0] = arrays["start"], m

@@ -22,30 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .certificate import Certificate
-from .schema import MOST, Item, Mismatch, check_items
+from .model_header import checked_certificate, checked_fingerprint, checked_generator
+from .schema import check
 from .streams.fingerprint import Fingerprint
+from .tensorfile import named
 
 COUNTS = ("rows", "passes", "n_rows", "n_calls", "total_cost", "spacing")
-
-
-#: What the books of a file must be; those of the estimator and of kernel machines are among them.
-BOOKS = (
-    Item("rng", dict),
-    Item("rows", int, 0, MOST),
-    Item("passes", float, 0, MOST),
-    Item("n_rows", int, 0, MOST, none=True),
-    Item("n_calls", int, 0, MOST),
-    Item("total_cost", float, 0.0),
-    Item("spacing", int, 1, MOST),
-    Item("seconds", float, 0.0),
-    Item("fingerprint", list, longest=2),
-    Item("certificate", dict, none=True),
-    Item("columns", int, 0, MOST),
-    Item("is_fixed", bool),
-    Item("may_grow", bool, optional=True),
-    Item("n_evaluations", int, 0, MOST, optional=True),
-    Item("n_examples", int, 1, MOST, none=True, optional=True),
-)
 
 
 class Record(NamedTuple):
@@ -53,6 +35,7 @@ class Record(NamedTuple):
 
     arrays: dict[str, np.ndarray]
     books: dict[str, Any]  # and what the estimator adds to them
+    path: str | None = None  # the model file that it was read from: not trusted
 
 
 def books_of(run) -> dict[str, Any]:
@@ -70,6 +53,8 @@ def books_of(run) -> dict[str, Any]:
 def give_back(run, record: Record) -> None:
     """Set a run that has begun back to where the record was taken."""
     books = record.books
+    if record.path is not None:
+        check(run.learner.schema().under("run."), named("run.", record.arrays))
     run.learner.restore(record.arrays)
     run.rng.bit_generator.state = books["rng"]
     for name in (*COUNTS, "seconds"):
@@ -79,15 +64,9 @@ def give_back(run, record: Record) -> None:
     run.certificate = None if certificate is None else Certificate(**certificate)
 
 
-def checked_books(books: Any) -> dict[str, Any]:
-    """The books of a file, if they are what `books_of` writes."""
-    check_items(BOOKS, books, "the run")
-    found = books["fingerprint"]
-    if len(found) != 2 or any(type(n) is not int or not 0 <= n < 2**64 for n in found):
-        raise Mismatch("'fingerprint' of the run is not a pair of numbers")
-    try:
-        np.random.default_rng(0).bit_generator.state = books["rng"]
-        None if books["certificate"] is None else Certificate(**books["certificate"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise Mismatch("'rng' or 'certificate' of the run is not what a run has") from error
+def checked_books(books: dict[str, Any]) -> dict[str, Any]:
+    """The books of a file, if what is in them can be used."""
+    checked_generator(books["rng"])
+    checked_fingerprint(books["fingerprint"])
+    checked_certificate(books["certificate"])
     return books

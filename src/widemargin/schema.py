@@ -9,7 +9,7 @@ looked at here.
     Schema(
         Array("indptr", "i8", ("n+1",), low=0, order="rising", first=0),
         Array("indices", "i4", ("nnz",), low=0, below="n_columns"),
-        Rule("indptr", "is too short", lambda arrays, sizes: arrays["indptr"][-1] == sizes["nnz"]),
+        Relation("indptr", "is too short", lambda a, sizes: a["indptr"][-1] == sizes["nnz"]),
     )
 
 size        meaning
@@ -108,7 +108,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Relation:
     """A relation between arrays that have been found right one by one.
 
     Parameters
@@ -126,17 +126,39 @@ class Rule:
     holds: Callable[[Mapping[str, np.ndarray], Mapping[str, int]], Any]
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A size that follows from an array.
+
+    Parameters
+    ----------
+    size : str
+        Its name.
+    name : str
+        The array.
+    of : callable
+        From the array, which has been found right, the number.
+    """
+
+    size: str
+    name: str
+    of: Callable[[np.ndarray], int]
+
+
 class Schema:
     """Arrays, rules between them, and further schemas.
 
     Parameters
     ----------
-    *parts : Array, Rule or Schema
+    *parts : Array, Relation, Derived or Schema
         In the order in which they are checked.
     prefix : str
-        The names of the arrays begin so, those of the sizes outside of this schema too.
+        The names of the arrays begin so; outside of this schema those of its sizes, too, and it
+        knows no others than its own.
     optional : bool
         Whether all arrays may be missing together.
+    known : mapping of str to str, optional
+        Names of sizes here, and what they are called outside.
 
     Examples
     --------
@@ -150,12 +172,18 @@ class Schema:
     widemargin.schema.Mismatch: array 'left' has the value 9; all are below 9
     """
 
-    def __init__(self, *parts: Array | Rule | Schema, prefix: str = "", optional: bool = False):
-        self.parts, self.prefix, self.optional = parts, prefix, optional
+    def __init__(
+        self,
+        *parts: Array | Relation | Derived | Schema,
+        prefix: str = "",
+        optional: bool = False,
+        known: Mapping[str, str] | None = None,
+    ):
+        self.parts, self.prefix, self.optional, self.known = parts, prefix, optional, known or {}
 
-    def under(self, prefix: str, optional: bool = False) -> Schema:
-        """The same where the names begin so."""
-        return Schema(self, prefix=prefix, optional=optional)
+    def under(self, prefix: str, known: Mapping[str, str] | None = None) -> Schema:
+        """The same where the names begin so; `known` sizes are those of other names outside."""
+        return Schema(self, prefix=prefix, known=known)
 
     def arrays(self, prefix: str = "") -> Iterator[tuple[str, Array]]:
         """All arrays with their whole names."""
@@ -210,14 +238,17 @@ def check_part(schema: Schema, arrays: Mapping[str, np.ndarray], sizes: Sizes, p
     if schema.optional and not any(name in arrays for name, _ in schema.arrays(prefix)):
         return
     prefix += schema.prefix
-    own = ChainMap({}, sizes) if schema.prefix else sizes
+    given = {name: sizes[outside] for name, outside in schema.known.items() if outside in sizes}
+    own = ChainMap({}, given) if schema.prefix else sizes
     here = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     for part in schema.parts:
         if isinstance(part, Schema):
             check_part(part, arrays, own, prefix)
-        elif isinstance(part, Rule):
+        elif isinstance(part, Relation):
             if part.name in here and not part.holds(here, own):
                 raise Mismatch(f"array {prefix + part.name!r} {part.text}")
+        elif isinstance(part, Derived):
+            own[part.size] = part.of(here[part.name])
         elif part.name in here:
             check_array(part, here[part.name], own, f"array {prefix + part.name!r}")
         elif not part.optional:

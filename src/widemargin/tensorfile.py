@@ -27,7 +27,15 @@ import numpy as np
 
 from .replacing import replacing
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "named", "read_arrays", "under", "write_arrays"]
+__all__ = [
+    "FORMAT_VERSION",
+    "CheckpointError",
+    "ModelFileError",
+    "named",
+    "read_arrays",
+    "under",
+    "write_arrays",
+]
 
 FORMAT_VERSION = 1
 MAX_DIRECTORY_BYTES = 100_000_000
@@ -58,6 +66,10 @@ class ModelFileError(ValueError):
     ...
     widemargin.tensorfile.ModelFileError: no-such-file.safetensors: there is no such file
     """
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used."""
 
 
 class _Entry(NamedTuple):

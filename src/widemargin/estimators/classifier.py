@@ -16,7 +16,7 @@ from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
-from ..schema import LABELS, Array, Rule, Schema
+from ..schema import LABELS, Array, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream, Chunk
@@ -402,7 +402,7 @@ class SVMClassifier(
         """What the arrays of a file must be."""
         return Schema(
             Array("classes_", LABELS, ("K",), order="increasing"),
-            Rule("classes_", "has fewer than two classes", lambda a, s: s["K"] > 1),
+            Relation("classes_", "has fewer than two classes", lambda a, s: s["K"] > 1),
             Array("loss_matrix_", "f8", ("K", "K"), low=0),
             Array("class_weights_", "f8", ("K",), low=0, optional=True),
             *self._declared_outputs(),

@@ -13,7 +13,7 @@ from ..losses import cost_matrix
 from ..problems import Chain
 from ..problems.legal_steps import check_legal, forbidden_steps
 from ..problems.viterbi import k_best_of, predict_paths, token_margins
-from ..schema import LABELS, Array, Mismatch, Rule, Schema
+from ..schema import LABELS, Array, Mismatch, Relation, Schema
 from ..sequences import Sequences
 from .explaining import Explanation, explanations
 from .fitting import check_parameters
@@ -203,7 +203,7 @@ max_seconds, stop, warm_start, random_state
         """What the arrays of a file must be."""
         return Schema(
             Array("classes_", LABELS, ("K",), distinct=True),
-            Rule("classes_", "has fewer than two labels", lambda a, s: s["K"] > 1),
+            Relation("classes_", "has fewer than two labels", lambda a, s: s["K"] > 1),
             Array("weights_", "f8", ("n_weights",)),
             Array("loss_matrix_", "f8", ("K", "K"), low=0, optional=True),
         )

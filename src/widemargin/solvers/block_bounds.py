@@ -12,6 +12,7 @@ import numpy as np
 from ..certificate import relative_gap
 from ..geometry import Geometry
 from ..rounding import Bounded
+from ..schema import Array, Entry, Schema
 
 #: What is saved besides the weights.
 NUMBERS = ("primal", "lower", "total_cost", "last_gap", "optimism")
@@ -79,6 +80,13 @@ class Bounds:
         """All of it, for a checkpoint."""
         saved = {"numbers": np.array([float(getattr(self, name)) for name in NUMBERS])}
         return saved if self.best_w is None else saved | {"best_w": self.best_w.copy()}
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        finite = {"total_cost", "lower", "optimism"}
+        entries = tuple(Entry(name, finite=name in finite) for name in NUMBERS)
+        numbers = Array("numbers", "f8", (len(NUMBERS),), finite=False, entries=entries)
+        return Schema(numbers, Array("best_w", "f8", ("n_weights",), optional=True))
 
     def restore(self, saved: dict[str, np.ndarray]) -> None:
         """Go on from `arrays()`."""

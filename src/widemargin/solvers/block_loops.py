@@ -88,6 +88,13 @@ class BoxLoop:
         hinge, m = box_rest(work.data, work.cost, work.alpha, w, work.active)
         return hinge, work.active[:m]
 
+    def has_feasible(self, work: BoxWork) -> bool:
+        """Whether the dual variables are in their boxes."""
+        is_below = np.signbit(work.data.target)
+        low = np.where(is_below | work.data.two_sided, -work.cost, 0.0)
+        high = np.where(~is_below | work.data.two_sided, work.cost, 0.0)
+        return bool(np.all((work.alpha >= low) & (work.alpha <= high)))
+
     def steps(self, work: BoxWork, active: np.ndarray, passes: int, learner: Any) -> None:
         """Passes over the active rows."""
         unused = np.zeros(1)
@@ -214,6 +221,11 @@ class ClassLoop:
         """sum_i C_i hinge_i(w), and the rows not at rest at w."""
         hinge, m = classes.survey(work.data, work.a, work.norm, w, work.active)
         return hinge, work.active[:m]
+
+    def has_feasible(self, work: ClassWork) -> bool:
+        """Whether the dual variables are shares of C_i, up to rounding."""
+        off = np.abs(work.a.sum(axis=1) - work.data.cost)
+        return bool(np.all(work.a >= 0.0) and np.all(off <= 1e-9 * work.data.cost))
 
     def steps(self, work: ClassWork, active: np.ndarray, passes: int, learner: Any) -> None:
         """Passes over the active rows."""

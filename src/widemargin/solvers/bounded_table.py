@@ -38,6 +38,7 @@ from ..budgets import (
 from ..compile import pointer
 from ..expansion import Block, Support, resized
 from ..gram import Kept
+from ..schema import Array, Relation, Schema, Size
 from ..slots import RIDGE, Slots, Store, leave, make_slots, make_store
 from .slot_table import SlotTable
 
@@ -237,6 +238,16 @@ class BoundedTable(SlotTable):
         found = super().arrays() | {"P": self.P, "books": self.books}
         return found if self.values is None else found | {"values": self.values}
 
+    def schema(self, K: int, axes: tuple[Size, ...] | None = None) -> Schema:
+        """What `arrays` are; a file may leave kernel values out."""
+        n = "support.n_slots"
+        tables: list[Any] = [super().schema(K, axes), Array("books", "f8", (2,), low=0)]
+        tables.append(Array("P", "f8", ("n_known", "n_known"), optional=True))
+        tables.append(Relation("P", "is of more patterns than there are", known_are_patterns))
+        if self.values is not None:
+            tables.append(Array("values", self.values.dtype.str[1:], (n, n), optional=True))
+        return Schema(*tables)
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The table that `arrays` was taken of."""
         super().restore(arrays)
@@ -246,6 +257,11 @@ class BoundedTable(SlotTable):
             self.values = np.array(arrays["values"])
         elif self.values is not None:
             self.values = self.support.among(self.support.patterns)
+
+
+def known_are_patterns(arrays, sizes) -> bool:
+    """Whether the matrix is of some of the patterns."""
+    return sizes["n_known"] <= sizes["support.n_slots"]
 
 
 def make_table(solver: Any, support: Support, keeps_values: bool, **columns) -> SlotTable:

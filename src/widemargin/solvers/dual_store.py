@@ -30,8 +30,10 @@ from typing import Any
 import numpy as np
 
 from ..layouts import BoxRows, ClassRows
+from ..schema import Array, Schema
 from ..streams.blocks import BlockStore, Slot, grown
 from ..streams.disk_file import DiskFile
+from ..tensorfile import CheckpointError
 
 HEAD = 8  # bytes before the dual variables: which pass wrote them
 
@@ -102,6 +104,7 @@ class DualStore(BlockStore):
 
     def load(self, group, slot: Slot) -> Any:
         """(group, its rows ready to train on); called by the reading thread."""
+        is_new = self.unchecked[list(group)].any()
         data, weights = self.read(*group, slot=slot)
         width, at = self.loop.width, 0
         alpha = slot.room("alpha", data[1].size * width)
@@ -110,7 +113,13 @@ class DualStore(BlockStore):
             end = at + block.rows * width
             self.alpha[self.home[k]].read(alpha[at:end], self.place(block.first_row))
             at = end
-        return group, self.loop.work(data, weights, alpha, slot)
+        work = self.loop.work(data, weights, alpha, slot)
+        if is_new and not self.loop.has_feasible(work):
+            raise CheckpointError(
+                f"{self.alpha[0].folder}: the dual variables of blocks {list(group)} are none; "
+                "alpha0.bin or alpha1.bin was changed."
+            )
+        return group, work
 
     def put(self, group, alpha: np.ndarray, number: int) -> None:
         """Write the dual variables of a group in pass `number`."""
@@ -137,10 +146,25 @@ class DualStore(BlockStore):
             file.sync()
         return super().arrays() | {"home": self.home.copy(), "fresh": self.fresh.copy()}
 
+    def schema(self, like: BoxRows | ClassRows) -> Schema:
+        """What `arrays` are, of data like a part."""
+        return Schema(
+            super().schema(like),
+            Array("home", "i8", ("n_blocks",), low=0, high=1),
+            Array("fresh", "f8", ("n_fresh",)),
+        )
+
     def reopen(self, like: BoxRows | ClassRows, saved: dict[str, np.ndarray]) -> None:
         """Go on from `saved`, in the same folder; `like` is any part of the data."""
         super().reopen(like, saved)
         self.home, self.fresh = saved["home"].copy(), saved["fresh"].copy()
+        for k in range(len(self)):
+            block, file = self.block(k), self.alpha[self.home[k]]
+            if file.size < self.place(block.first_row + block.rows):
+                raise CheckpointError(
+                    f"{file.path} has {file.size:,} bytes, too few for block {k}; it is not the "
+                    "file of this run"
+                )
 
     def check_pass(self, number: int) -> None:
         """Refuse a checkpoint of pass `number` if a later pass has overwritten its files."""
@@ -149,7 +173,7 @@ class DualStore(BlockStore):
             if file.size >= HEAD:
                 file.read(written, 0)
             if written[0] > own:
-                raise ValueError(
+                raise CheckpointError(
                     f"The checkpoint is of pass {number + 1}; since then pass {written[0] + 1} has "
                     "overwritten the dual variables it needs. Go on from a later checkpoint."
                 )

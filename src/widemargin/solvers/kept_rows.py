@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..streams.blocks import Slot
+from ..layouts import BoxRows, ClassRows
+from ..schema import Array, Schema
+from ..streams.blocks import Slot, rows_declared
 
 ONE = np.uint64(1)
 
@@ -90,6 +92,16 @@ class KeptRows:
             saved |= {name: array for name, array in columns if array is not None}
             saved["indices"] = saved["indices"].astype(np.uint64)
         return saved
+
+    def schema(self, like: BoxRows | ClassRows, width: int) -> Schema:
+        """What `arrays` are, of data like a part with so many dual variables a row."""
+        rows = (
+            *rows_declared(like, "n_kept"),
+            Array("alpha", "f8", (f"{width}*n_kept",)),
+            Array("row", "i8", ("n_kept",), low=0, below="n_rows", distinct=True),
+        )
+        whole = Array("is_whole", "i8", (1,), low=0, high=1)
+        return Schema(whole, Schema(*rows, optional=True))
 
     def restore(self, saved: dict[str, np.ndarray]) -> None:
         """Go on from `arrays()`."""

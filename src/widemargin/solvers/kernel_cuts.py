@@ -22,8 +22,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..expansion import Support, resized
+from ..schema import MOST, Array, Relation, Schema
 from .kernel_learner import KernelTask, Margins, NoBias, Part, refuse_zero_margins
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 from .simplex_qp import FREE, solve_simplex_qp
 from .slot_table import SlotTable
 
@@ -250,6 +251,30 @@ class KernelCuts(NoBias):
         found = {name: getattr(self, name) for name in SAVED} | {"cost": self.margins.cost}
         return found | self.table.arrays() | {"progressive": self.progressive.numbers}
 
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        outputs, size = self.task.n_outputs, len(self.margins.cost)
+        kind = self.Z.dtype.str[1:]
+        return Schema(
+            self.table.schema(0 if self.margins.is_binary else outputs),
+            Array("Z", kind, ("n_cuts", "n_rooms", outputs)),
+            Array("P", kind, ("n_cuts", "n_rooms", outputs)),
+            Array("b", "f8", ("n_cuts",)),
+            Array("G", "f8", ("n_cuts", "n_cuts")),
+            Array("a", "f8", ("n_cuts",), low=0),
+            Array("idle", "i8", ("n_cuts",), low=0, high=FREE),
+            Array("counts", "i8", (3,), low=0, high=MOST),
+            Array("best", "f8", (3,), finite=False),
+            Array("last", "f8", (3,)),
+            Array("word", "i8", (1,), low=0),
+            Array("cost", "f8", (size, size), low=0),
+            PROGRESSIVE,
+            Relation("Z", "has no room for all patterns", has_room),
+            Relation(
+                "a", "has weights that are no shares", lambda a, s: abs(a["a"].sum() - 1) < 1e-6
+            ),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""
         for name in SAVED:
@@ -258,6 +283,11 @@ class KernelCuts(NoBias):
         self.progressive.numbers[:] = arrays["progressive"]
         self.margins.cost = np.array(arrays["cost"])
         self.margins.n_outputs = self.task.n_outputs = self.Z.shape[2]
+
+
+def has_room(arrays, sizes) -> bool:
+    """Whether cuts have a value for every pattern."""
+    return sizes["n_cuts"] > 0 and sizes["n_rooms"] >= sizes["support.n_slots"]
 
 
 SAVED = ("Z", "P", "b", "G", "a", "idle", "counts", "best", "last", "word")

@@ -44,13 +44,14 @@ import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
+from ..schema import MOST, Array, Relation, Schema
 from ..tensorfile import named, under
 from .bounded_table import BoundedTable, make_table
 from .damping import inner_tolerance, mean_share, radius_at, sample_size, step_within
 from .functional_descent_loops import Local, solve_local
 from .kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from .kernel_tracks import Tracks
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 from .local_cuts import cut_local
 from .working_set import WorkingSet
 
@@ -416,6 +417,27 @@ class KernelDescent(NoObjective):
         found |= self.table.arrays() | named("working.", self.working.arrays())
         found |= self.tracks.arrays()
         return found | {"progressive": self.progressive.numbers}
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        size, K = len(self.margins.cost), 0 if self.margins.is_binary else self.task.n_outputs
+        table = self.table.schema(K, ("n_tracks", self.task.n_outputs))
+        n_tracks = len(self.tracks.rules)
+        return Schema(
+            *self.tracks.declared(),
+            Relation(
+                "tracks", "has no track", lambda arrays, sizes: 0 < sizes["n_tracks"] <= n_tracks
+            ),
+            Array("own", "f8", (2,), low=0),
+            Array("counts", "i8", (4,), low=0, high=MOST),
+            Array("last", "f8", (6,)),
+            Array("errors", "f8", (2, "n_tracks")),
+            Array("removed", "f8", (1,)),
+            Array("cost", "f8", (size, size), low=0),
+            PROGRESSIVE,
+            table,
+            self.working.schema(K).under("working."),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from ..expansion import Support
+from ..schema import Schema
 from .learner import Progressive
 
 #: What a kernel machine may be asked to learn.
@@ -164,6 +165,8 @@ class KernelLearner(Protocol):
         """
 
     def arrays(self) -> dict[str, np.ndarray]: ...
+
+    def schema(self) -> Schema: ...
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
 

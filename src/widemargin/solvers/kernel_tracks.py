@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..schema import Array
 from .damping import Track
 
 #: The tracks of "auto".
@@ -75,6 +76,11 @@ class Tracks:
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
         return {"tracks": self.numbers, "losses": self.losses}
+
+    def declared(self) -> tuple[Array, Array]:
+        """What `arrays` are."""
+        numbers = Array("tracks", "i8", ("n_tracks",), low=0, below=len(self.rules), distinct=True)
+        return numbers, Array("losses", "f8", ("n_tracks",))
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The tracks that `arrays` was taken of."""

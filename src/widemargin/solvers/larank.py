@@ -27,6 +27,7 @@ import numpy as np
 from ..expansion import Blocks, Support, resized
 from ..gram import Gram
 from ..parameters import NOT_NEGATIVE, POSITIVE, check_numbers, whole
+from ..schema import MOST, Array, Relation, Schema
 from ..tensorfile import under
 from .box import shuffle
 from .kernel_learner import KernelTask, Part
@@ -40,11 +41,12 @@ from .larank_loops import (
     Fresh,
     Machine,
     Rules,
+    declared,
     learn,
     settle,
     sweep,
 )
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 
 SCHEDULES = ("work", "evaluations", "seconds")
 #: Slots that there is room for at first.
@@ -384,6 +386,26 @@ class LaRankLearner:
             "asked": np.array([self.asked]),
         }
 
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        K = self.task.n_outputs
+        return Schema(
+            self.support.schema().under("support."),
+            declared(K).under("machine."),
+            Schema(self.gram.schema(), prefix="gram.", optional=True),
+            Array("cost", "f8", (K, K), low=0),
+            PROGRESSIVE,
+            Array("rows", "i8", (1,), low=0, high=MOST),
+            Array("asked", "f8", (1,), low=0, finite=False),
+            Relation(
+                "machine.counts",
+                "has another number of slots than the support",
+                lambda arrays, sizes: sizes["support.n_slots"] == sizes["machine.n_slots"],
+            ),
+            Relation("gram.values", "has another number of slots than the machine", same_capacity),
+            Relation("machine.waiting", "is longer than half of the rows kept", waits_for_few),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
@@ -407,6 +429,18 @@ class LaRankLearner:
         slots = self.machine.live[: min(self.n_kept, int(self.gram.kept.limit[0]))]
         for begin in range(0, slots.size, TOGETHER):
             self.gram.fetch_rows(slots[begin : begin + TOGETHER])
+
+
+def same_capacity(arrays, sizes) -> bool:
+    """Whether rows of kernel values are as long as the arrays over slots."""
+    return sizes["gram.capacity"] == sizes["machine.capacity"]
+
+
+def waits_for_few(arrays, sizes) -> bool:
+    """Whether the rows of all who wait can be kept together."""
+    return "gram.n_rows" not in sizes or sizes["machine.most_waiting"] <= max(
+        1, sizes["gram.n_rows"] // 2
+    )
 
 
 def memory_of(solver: LaRank, support: Support) -> tuple[float, int]:

@@ -30,6 +30,7 @@ import numpy as np
 from ..compile import borrowing, inlined
 from ..expansion import admit_column
 from ..gram import admit_row, find, release
+from ..schema import MOST, Array, Entry, Relation, Schema, is_prefix_of_slots
 
 #: Operations. The first three are places in `rate`; EXHAUST repeats OLD on one pattern.
 NEW, OLD, OPTIMIZE, EXHAUST = 0, 1, 2, 3
@@ -65,6 +66,64 @@ class Machine(NamedTuple):
     counts: np.ndarray
     rate: np.ndarray
     word: np.ndarray  # of the random numbers
+
+
+def declared(K: int) -> Schema:
+    """What the arrays of a machine of K outputs must be in a file."""
+    counts = (
+        Entry("n_slots", 0, "capacity"),
+        Entry("n_live", 0, "n_slots"),
+        Entry("n_free", 0, "n_slots"),
+        Entry("n_waiting", 0, "most_waiting"),
+        *(Entry(name, 0, MOST) for name in ("steps", "tested", "left")),
+    )
+    return Schema(
+        Array("beta", "f8", (K, "capacity")),
+        Array("score", "f8", (K, "capacity")),
+        Array("own", "f8", ("capacity",)),
+        Array("bound", "f8", ("capacity",), low=0),
+        Array("label", "i8", ("capacity",), low=0, below=K),
+        Array("row", "i8", ("capacity",), low=-1, high=MOST),
+        Array("live", "i8", ("capacity",)),
+        Array("place", "i8", ("capacity",), low=0, below="capacity"),
+        Array("free", "i8", ("capacity",)),
+        Array("waiting", "i8", ("most_waiting",), low=0, below="capacity"),
+        Array("purpose", "i8", ("capacity",), low=-1, high=EXHAUST),
+        Array("counts", "i8", (7,), entries=counts),
+        Array("rate", "f8", (3,), low=0),
+        Array("word", "u8", (1,), low=1),
+        Relation("live", "does not list the slots in use", are_live_listed),
+        Relation("free", "does not list the other slots", are_free_listed),
+        Relation("place", "does not say where slots stand in 'live'", are_places_right),
+        Relation("waiting", "does not list slots in use, each once", are_waiting_listed),
+    )
+
+
+def are_live_listed(arrays, sizes) -> bool:
+    """Whether the list has exactly the slots with an example."""
+    live, row = arrays["live"], arrays["row"][: sizes["n_slots"]]
+    listed = is_prefix_of_slots(live, sizes["n_live"], sizes["n_slots"])
+    return listed and np.array_equal(np.sort(live[: sizes["n_live"]]), np.flatnonzero(row >= 0))
+
+
+def are_free_listed(arrays, sizes) -> bool:
+    """Whether the stack has exactly the slots without one."""
+    free, row = arrays["free"], arrays["row"][: sizes["n_slots"]]
+    listed = is_prefix_of_slots(free, sizes["n_free"], sizes["n_slots"])
+    return listed and np.array_equal(np.sort(free[: sizes["n_free"]]), np.flatnonzero(row < 0))
+
+
+def are_places_right(arrays, sizes) -> bool:
+    """Whether each slot in use knows its place."""
+    live = arrays["live"][: sizes["n_live"]]
+    return np.array_equal(arrays["place"][live], np.arange(live.size))
+
+
+def are_waiting_listed(arrays, sizes) -> bool:
+    """Whether those who wait are in use."""
+    waiting = arrays["waiting"][: sizes["n_waiting"]]
+    listed = is_prefix_of_slots(arrays["waiting"], sizes["n_waiting"], sizes["n_slots"])
+    return listed and bool((arrays["row"][waiting] >= 0).all())
 
 
 class Rules(NamedTuple):

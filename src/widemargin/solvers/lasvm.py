@@ -35,6 +35,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..expansion import Block, Blocks, Support, resized
 from ..gram import Gram
 from ..parameters import POSITIVE, check_numbers, whole
+from ..schema import Relation, Schema
 from ..tensorfile import under
 from . import lasvm_examples as examples
 from . import lasvm_loops as loops
@@ -42,7 +43,7 @@ from . import lasvm_state as state
 from .kernel_learner import KernelTask, Part
 from .lasvm_search import absorb_chosen
 from .lasvm_state import Coming, Machine, Rule
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 
 #: Examples whose kernel values are computed together.
 BLOCK = 128
@@ -387,6 +388,21 @@ class LaSVMLearner:
         found = {f"{part}.{name}": a for part, some in parts.items() for name, a in some.items()}
         return {**found, "progressive": self.progressive.numbers}
 
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        return Schema(
+            self.support.schema().under("support."),
+            state.declared().under("machine."),
+            Schema(self.gram.schema(), prefix="gram.", optional=True),
+            PROGRESSIVE,
+            Relation(
+                "machine.counts",
+                "has another number of slots than the support",
+                lambda arrays, sizes: sizes["support.n_slots"] == sizes["machine.n_slots"],
+            ),
+            Relation("gram.values", "has another number of slots than the machine", same_capacity),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
@@ -397,6 +413,11 @@ class LaSVMLearner:
         else:
             self.gram.grow(self.machine.alpha.size)
         self.progressive.numbers[:] = arrays["progressive"]
+
+
+def same_capacity(arrays, sizes) -> bool:
+    """Whether rows of kernel values are as long as the arrays over slots."""
+    return sizes["gram.capacity"] == sizes["machine.capacity"]
 
 
 # ------------------------------------------------------------ arrays of a machine

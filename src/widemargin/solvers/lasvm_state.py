@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import borrowing
+from ..schema import MOST, Array, Entry, Relation, Schema, is_prefix_of_slots
 from ..simd import larger, smaller
 
 #: Slots whose extremes are searched together; the winner is then looked for in one strip.
@@ -53,6 +54,52 @@ class Machine(NamedTuple):
     counts: np.ndarray  # (10,)
     extremes: np.ndarray  # (2,) largest g + up, smallest g - down
     word: np.ndarray  # (1,) of the random numbers
+
+
+def declared() -> Schema:
+    """What the arrays of a machine must be in a file."""
+    counts = (
+        Entry("n_slots", 0, "capacity"),
+        Entry("n_free", 0, "n_slots"),
+        Entry("n_zeros", 0, "n_slots"),
+        Entry("top", -1, MOST),
+        Entry("bottom", -1, MOST),
+        *(Entry(name, 0, MOST) for name in ("positive", "negative", "steps", "tests", "processed")),
+    )
+    return Schema(
+        *(Array(name, "f8", ("capacity",)) for name in ("alpha", "g", "low", "high", "margin")),
+        Array("up", "f8", ("capacity",), high=0, finite=False),
+        Array("down", "f8", ("capacity",), high=0, finite=False),
+        Array("diagonal", "f8", ("capacity",)),
+        Array("example", "i8", ("capacity",), low=-1, high=MOST),
+        Array("free", "i8", ("capacity",)),
+        Array("zeros", "i8", ("capacity",)),
+        Array("counts", "i8", (10,), entries=counts),
+        Array("extremes", "f8", (2,), finite=False),
+        Array("word", "u8", (1,), low=1),
+        Relation("counts", "names a pair beyond the slots", lambda a, s: pair_is_inside(s)),
+        Relation("free", "does not list the free slots", are_free_listed),
+        Relation("zeros", "does not list slots in use", are_zeros_listed),
+    )
+
+
+def pair_is_inside(sizes) -> bool:
+    """Whether the most violating pair, where there is one, is of slots."""
+    return max(sizes["top"], sizes["bottom"]) < max(1, sizes["n_slots"])
+
+
+def are_free_listed(arrays, sizes) -> bool:
+    """Whether the list has exactly the slots without an example."""
+    listed = is_prefix_of_slots(arrays["free"], sizes["n_free"], sizes["n_slots"])
+    nobody = np.flatnonzero(arrays["example"][: sizes["n_slots"]] < 0)
+    return listed and np.array_equal(np.sort(arrays["free"][: sizes["n_free"]]), nobody)
+
+
+def are_zeros_listed(arrays, sizes) -> bool:
+    """Whether the list has slots with an example, each once."""
+    count = sizes["n_zeros"]
+    listed = is_prefix_of_slots(arrays["zeros"], count, sizes["n_slots"])
+    return listed and bool((arrays["example"][arrays["zeros"][:count]] >= 0).all())
 
 
 class Coming(NamedTuple):

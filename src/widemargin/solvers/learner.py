@@ -7,7 +7,8 @@
 A part is an oracle over a few consecutive examples. The learner's dual value is a lower bound for
 all data it has seen, now or in earlier passes; an upper bound needs a pass at fixed weights, which
 is the driver's affair. A learner owns everything that changes, and gives it as named arrays
-(`arrays`), from which `restore` makes the same learner again, bit for bit.
+(`arrays`), from which `restore` makes the same learner again, bit for bit; `schema` says what they
+must be, and whoever reads them from a file checks that first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..bounds import DualPoint
+from ..schema import Array, Schema
 
 
 class Progressive:
@@ -61,6 +63,10 @@ class Progressive:
         return float(self.numbers[1] / self.numbers[0]) if self.numbers[0] else float("nan")
 
 
+#: `Progressive.numbers` in a file.
+PROGRESSIVE = Array("progressive", "f8", (4,))
+
+
 @runtime_checkable
 class Learner(Protocol):
     """See the head of this file."""
@@ -101,6 +107,9 @@ class Learner(Protocol):
     def end_pass(self, tol: float) -> None: ...
 
     def arrays(self) -> dict[str, np.ndarray]: ...
+
+    def schema(self) -> Schema:
+        """What `arrays` must be for `restore`, which takes them as they are."""
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
 

@@ -30,6 +30,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from ..bounds import DualSums, dual_point, dual_sums
 from ..geometry import Geometry
 from ..parameters import check_numbers, whole
 from ..rounding import Bounded
+from ..schema import Array, Entry, Relation, Schema
 from ..simd import aligned
 from ..streams.blocks import BLOCK_BYTES, emptied
 from ..tensorfile import named, under
@@ -47,7 +49,7 @@ from .box import shuffle
 from .dual_coordinate import fused_loop
 from .dual_store import DualStore
 from .kept_rows import KeptRows, kept_rows
-from .learner import Progressive, widened
+from .learner import PROGRESSIVE, Progressive, widened
 
 FIRST, LARGEST = 64, 4_096  # examples tested before they are learnt from, in the first pass
 GROUP = 16  # blocks in memory at a time
@@ -454,6 +456,41 @@ class BlockDual:
         saved["progressive"] = self.progressive.numbers.copy()
         return saved
 
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        stride, flags = self.loop.stride, {"is_first", "is_judged"}
+        least = {"patience": 1}
+        counts = (Entry(n, least.get(n, 0), 1 if n in flags else 2**40) for n in COUNTS)
+        vectors = (Array(name, "f8", ("n_weights",)) for name in ("v", "mean", "look"))
+        return Schema(
+            Array("counts", "i8", (len(COUNTS),), entries=tuple(counts)),
+            *vectors,
+            Relation("v", "has another size than its columns ask for", self._fits_columns(stride)),
+            Array("linear", "f8", (1,)),
+            Array("word", "u8", (1,), low=1),
+            Array("hinge", "f8", (1,)),
+            PROGRESSIVE,
+            self.store.schema(self.like).under("store_"),
+            Array("order", "i8", ("n_ordered",), low=0, below="store_n_blocks", distinct=True),
+            Relation("order", "does not go through the blocks", is_order),
+            Relation("store_state", "has more columns than the weights", has_columns),
+            Relation(
+                "counts", "does not fit the rows that wait", partial(are_learnt, self.loop.width)
+            ),
+            self._kept_schema(),
+            self.bounds.schema().under("bounds_"),
+        )
+
+    def _fits_columns(self, stride: int) -> Callable:
+        """Whether weights are as many as the columns and the constant feature have."""
+        return lambda arrays, sizes: sizes["n_weights"] == (sizes["n_columns"] + self.bias) * stride
+
+    def _kept_schema(self) -> Schema:
+        """Rows in memory are some of those on disk, and packed as these are."""
+        part = self.kept.schema(self.like, self.loop.width)
+        names = {"is_dense": "store_is_dense", "n_stored_columns": "store_n_stored_columns"}
+        return part.under("kept_", known=names | {"n_rows": "store_n_rows"})
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from `arrays()` of a run with the same solver and folder, bit for bit."""
         self.store.check_pass(int(arrays["counts"][COUNTS.index("n_passes")]))
@@ -471,6 +508,28 @@ class BlockDual:
     def close(self) -> None:
         """Remove the files."""
         self.store.close()
+
+
+def is_order(arrays, sizes) -> bool:
+    """Whether all blocks, or in the first pass none, are in the order, and the place is in it."""
+    n, blocks = sizes["n_ordered"], sizes["store_n_blocks"]
+    if sizes["is_first"]:
+        return n == 0 and sizes["position"] == 0 and sizes["n_passes"] == 0
+    return n in ((0, blocks) if not sizes["n_passes"] else (blocks,)) and (
+        sizes["position"] <= -(-n // GROUP) and "store_n_pending" not in sizes
+    )
+
+
+def has_columns(arrays, sizes) -> bool:
+    """Whether no row has a column without a weight."""
+    return sizes["store_n_stored_columns"] <= sizes["n_columns"]
+
+
+def are_learnt(width: int, arrays, sizes) -> bool:
+    """Whether as many rows are learnt, at most, as wait to be written, and the next test is due."""
+    waiting = sizes.get("store_n_pending", 0)
+    has_duals = sizes["learnt"] * width <= sizes["store_n_fresh"]
+    return has_duals and sizes["learnt"] <= waiting <= sizes["learnt"] + sizes["patience"]
 
 
 #: What `arrays` holds beside rows.

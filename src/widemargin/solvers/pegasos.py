@@ -36,6 +36,7 @@ import numpy as np
 from ..budgets import check_buffer
 from ..expansion import BLOCK, Support
 from ..parameters import POSITIVE, Numbers, check_numbers, whole
+from ..schema import MOST, Array, Entry, Schema
 from . import pegasos_planes
 from .bounded_table import BoundedTable, make_table
 from .kernel_learner import (
@@ -46,7 +47,7 @@ from .kernel_learner import (
     check_task,
     refuse_zero_margins,
 )
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 from .pegasos_loops import Course, binary_steps, class_steps
 
 UNKNOWN = (
@@ -313,6 +314,20 @@ class PegasosLearner(NoObjective):
         mine = {name: getattr(self, name) for name in SAVED} | {"cost": self.margins.cost}
         numbers = {"course": self.course.numbers, "progressive": self.progressive.numbers}
         return mine | numbers | self.table.arrays()
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        size = len(self.margins.cost)
+        return Schema(
+            Array("counts", "i8", (2,), low=0, high=MOST),
+            Array("last", "f8", (2,)),
+            Array("errors", "f8", (2,)),
+            Array("removed", "f8", (1,)),
+            Array("cost", "f8", (size, size), low=0),
+            Array("course", "f8", (4,), low=0, entries=(Entry("steps", 0, MOST, whole=True),)),
+            PROGRESSIVE,
+            self.table.schema(0),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""

@@ -24,8 +24,9 @@ import numpy as np
 
 from ..compile import kernel
 from ..geometry import Geometry
+from ..schema import MOST, Array, Entry, Schema
 from .caches.planes import predicted_losses, taken, widening
-from .learner import Progressive, WithoutObjective
+from .learner import PROGRESSIVE, Progressive, WithoutObjective
 from .protocol import Mistakes
 
 #: Places of `numbers`: t - 1, the factor of w, p, W, examples and entries that wait for a step,
@@ -173,6 +174,20 @@ class PegasosStream(WithoutObjective):
             "last": last,
             "progressive": self.progressive.numbers,
         }
+
+    def schema(self) -> Schema:
+        """What `arrays` are; between two parts nothing waits for a step."""
+        names = "steps", "scale", "p", "W", "n_waiting", "n_used"
+        whole = {"steps": MOST, "n_waiting": 0, "n_used": 0}
+        entries = (Entry(n, 0, whole.get(n), whole=n in whole) for n in names)
+        return Schema(
+            Array("w", "f8", ("n_weights",)),
+            Array("r", "f8", ("n_weights" if self.course.r.size else 0,)),
+            Array("numbers", "f8", (9,), entries=tuple(entries)),
+            Array("counts", "i8", (2,), low=0, high=MOST),
+            Array("last", "f8", (len(self.last),)),
+            PROGRESSIVE,
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""

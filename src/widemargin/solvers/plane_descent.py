@@ -27,8 +27,9 @@ from ..expansion import Support
 from ..geometry import Geometry
 from ..kernels import Linear
 from ..oracle import make_oracle
+from ..schema import MOST, Array, Relation, Schema
 from ..tensorfile import named, under
-from .caches.example_arrays import example_arrays, examples_of
+from .caches.example_arrays import EXAMPLES, example_arrays, examples_of
 from .caches.planes import joined, predicted_losses, size_of, taken, widening
 from .damping import (
     inner_tolerance,
@@ -39,7 +40,7 @@ from .damping import (
     step_within,
 )
 from .dual_coordinate import blend
-from .learner import Progressive, WithoutObjective
+from .learner import PROGRESSIVE, Progressive, WithoutObjective
 from .local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from .plane_revisits import Revisits
 from .protocol import Mistakes
@@ -337,6 +338,25 @@ class PlaneDescent(WithoutObjective):
         found |= named("working.", self.working.arrays())
         found |= named("X.", example_arrays(self.X)) | named("Y.", example_arrays(self.Y))
         return found | {"progressive": self.progressive.numbers, "passes": np.array([self.passes])}
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        most = n_tracks(self.solver.schedule, self.solver.radius)
+        return Schema(
+            Array("tracks", "i8", ("n_tracks",), low=0, below=most, distinct=True),
+            Relation("tracks", "has no track", lambda arrays, sizes: sizes["n_tracks"] > 0),
+            Array("losses", "f8", ("n_tracks",)),
+            Array("own", "f8", (2,), low=0),
+            Array("counts", "i8", (4,), low=0, high=MOST),
+            Array("last", "f8", (6,)),
+            Array("w", "f8", ("n_tracks", "n_weights")),
+            Array("mean", "f8", ("n_tracks", "n_weights")),
+            Array("passes", "i8", (1,), low=0, high=MOST),
+            PROGRESSIVE,
+            self.working.schema(0).under("working."),
+            Schema(EXAMPLES, prefix="X.", optional=True),
+            Schema(EXAMPLES, prefix="Y.", optional=True),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver."""

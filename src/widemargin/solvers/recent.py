@@ -6,6 +6,7 @@ import numpy as np
 
 from ..expansion import Support, scores_of
 from ..kernels import Patterns
+from ..schema import MOST, Array, Entry, Relation, Schema
 from ..tensorfile import named, under
 
 
@@ -59,6 +60,18 @@ class Recent:
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
         return {"n_seen": self.n_seen} | named("patterns.", self.support.arrays())
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        return Schema(
+            Array("n_seen", "i8", (1,), entries=(Entry("n_seen", 0, MOST),)),
+            self.support.schema().under("patterns."),
+            Relation(
+                "n_seen",
+                "is not that of the examples kept",
+                lambda a, s: s["patterns.n_slots"] == min(s["n_seen"], self.size),
+            ),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The examples that `arrays` was taken of."""

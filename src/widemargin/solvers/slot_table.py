@@ -9,10 +9,13 @@ are still wanted to the front of a new support.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..expansion import Support, resized
 from ..kernels import Patterns
+from ..schema import MOST, Array, Relation, Schema, Size
 from ..tensorfile import named, under
 
 
@@ -87,6 +90,30 @@ class SlotTable:
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
         return named("support.", self.support.arrays()) | named("slots.", self.columns)
+
+    def schema(self, K: int, axes: tuple[Size, ...] | None = None) -> Schema:
+        """What `arrays` are; "Y" are labels below K, or margins where K is 0.
+
+        `axes` are those of coefficients behind the slots, where they may be others than now.
+        """
+        known: dict[str, Any] = {"omega": {"low": 0}, "C": {"low": 0}}
+        known["example"] = {"low": -1, "high": MOST}
+        if K:
+            known["Y"] = {"low": 0, "high": K - 1, "whole": True}
+        columns = []
+        for name, column in self.columns.items():
+            kind, bounds = column.dtype.str[1:], known.get(name, {})
+            further = axes if axes is not None and column.ndim > 1 else column.shape[1:]
+            columns.append(Array(name, kind, ("room", *further), **bounds))
+        return Schema(
+            self.support.schema().under("support."),
+            Schema(*columns, prefix="slots.", known={"n_tracks": "n_tracks"}),
+            Relation(
+                "slots.example",
+                "has no room for all patterns",
+                lambda arrays, sizes: sizes["slots.room"] >= sizes["support.n_slots"],
+            ),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The table that `arrays` was taken of."""

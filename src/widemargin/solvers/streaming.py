@@ -26,9 +26,10 @@ import numpy as np
 from ..bounds import DualPoint
 from ..layouts import BoxRows
 from ..parameters import NOT_NEGATIVE, SHARE, UNBOUNDED, check_numbers, whole
+from ..schema import MOST, Array, Entry, Schema
 from .caches import ClassCache, PlaneCache, RowCache
 from .dual_coordinate import fused_loop
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 
 MEGABYTE = 2**20
 #: Passes of a final or complete optimisation at most.
@@ -322,6 +323,12 @@ class StreamLearner:
     def arrays(self) -> dict[str, np.ndarray]:
         numbers = np.array([self.pending, self.n_rows, self.best_dual])
         return self.cache.arrays() | {"progressive": self.progressive.numbers, "learner": numbers}
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        counts = Entry("pending", 0, MOST, whole=True), Entry("n_rows_seen", 0, MOST, whole=True)
+        numbers = Array("learner", "f8", (3,), entries=(*counts, Entry("best_dual")))
+        return Schema(self.cache.schema(), PROGRESSIVE, numbers)
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.cache.restore(arrays)

@@ -25,11 +25,12 @@ from ..budgets import (
 from ..compile import pointer
 from ..expansion import BLOCK, Block, Blocks, Support
 from ..gram import Gram
+from ..schema import MOST, Array, Entry, Relation, Schema, Size
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
 from ..tensorfile import named, under
 from .kernel_learner import KernelTask, Part
-from .learner import Progressive
+from .learner import PROGRESSIVE, Progressive
 from .recent import Recent
 from .svmd_losses import Loss, find_loss
 from .svmd_state import (
@@ -351,6 +352,46 @@ class OnlineKernelMachine:
         found |= {f"support.{name}": array for name, array in self.support.arrays().items()}
         return found | {f"gram.{name}": array for name, array in self.gram.arrays().items()}
 
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        K, width = self.task.n_outputs, self.machine.slots.width
+        counts = (
+            Entry("n_used", 0, "capacity"),
+            Entry("n_patterns", 0, "n_used"),
+            Entry("n_ever", 0, MOST),
+        )
+        limit, projects = self.solver.buffer, self.store.inverse.size > 0
+        capacity: Size = "capacity" if limit is None else int(limit) + 2
+        square = (capacity, capacity) if projects else (0, 0)
+        recent = () if self.recent is None else (self.recent.schema().under("recent."),)
+        return Schema(
+            Array("slots.own", "f8", ("capacity",)),
+            Relation("slots.own", "has no room for a block", lambda a, s: has_room(limit, s)),
+            Array("slots.counts", "i8", (3,), entries=counts),
+            Array("slots.W", "f8", (f"{width}*capacity",)),
+            Array("slots.size", "f8", ("capacity",)),
+            Array("slots.born", "i8", ("capacity",), low=-1, high=MOST),
+            Array("slots.M", "f8", (f"{K}*capacity",)),
+            Array("slots.entry", "f8", ("capacity",)),
+            Array("slots.mean", "f8", (2,)),
+            Relation("slots.born", "does not tell the slots in use", are_patterns_counted),
+            Array("store.inverse", "f8", square),
+            Array("store.ridge", "f8", (1,)),
+            Array("store.n_events", "i8", (2,), low=0, high=MOST),
+            Relation("store.n_events", "has events left", lambda a, s: not a["store.n_events"][0]),
+            Array("scale", "f8", (3,)),
+            Array("numbers", "f8", (10,)),
+            Array("offset", "f8", (4, K)),
+            Array("units", "f8", (1,), low=0),
+            Array("first_step", "f8", (1,), low=0),
+            PROGRESSIVE,
+            *recent,
+            self.support.schema().under("support."),
+            Schema(self.gram.schema(), prefix="gram.", optional=True),
+            Relation("slots.counts", "has other slots than the support", same_slots),
+            Relation("gram.values", "has other slots than the machine", same_capacity),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of; made by the same solver for the same task."""
         capacity = arrays["slots.own"].size
@@ -379,6 +420,27 @@ class OnlineKernelMachine:
 
 SAVED_SLOTS = ("W", "size", "own", "born", "counts", "M", "entry", "mean")
 SAVED_STORE = ("inverse", "ridge", "n_events")
+
+
+def has_room(limit: int | None, sizes) -> bool:
+    """Whether there are as many slots as a machine of this limit begins with."""
+    return sizes["capacity"] >= BLOCK if limit is None else sizes["capacity"] == limit + 2
+
+
+def are_patterns_counted(arrays, sizes) -> bool:
+    """Whether as many slots are in use as there are patterns, none behind the last."""
+    used = arrays["slots.born"] >= 0
+    return int(used.sum()) == sizes["n_patterns"] and not used[sizes["n_used"] :].any()
+
+
+def same_slots(arrays, sizes) -> bool:
+    """Whether the support has a pattern for each slot."""
+    return sizes["support.n_slots"] == sizes["n_used"]
+
+
+def same_capacity(arrays, sizes) -> bool:
+    """Whether rows of kernel values, where there are any, are as long as the arrays over slots."""
+    return sizes["gram.capacity"] in (0, sizes["capacity"])
 
 
 def empty_seen(n: int, K: int) -> Seen:

@@ -21,11 +21,13 @@ HINGE              when it was last looked at, UNSEEN before that
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from ..expansion import Support
 from ..kernels import Patterns
+from ..schema import MOST, Array, Entry, Relation, Schema
 from ..tensorfile import named, under
 
 Y, OMEGA, ROW, NEW, HINGE = range(5)
@@ -151,11 +153,43 @@ class WorkingSet:
         found = {name: getattr(self, name) for name in SAVED}
         return found | named("patterns.", self.patterns.arrays())
 
+    def schema(self, K: int) -> Schema:
+        """What `arrays` are; targets are labels below K, or margins where K is 0."""
+        counts = (
+            Entry("n_waiting", 0, MOST),
+            Entry("n_held", 0, self.size),
+            Entry("place", 0, self.size - 1),
+            Entry("n_draws", 0, MOST),
+        )
+        return Schema(
+            Array("targets", "f8", (5, self.size)),
+            Array("counts", "i8", (4,), entries=counts),
+            Array("drawn", "i8", ("n_drawn",), low=0, below=self.size),
+            Array("word", "i8", (1,), low=0),
+            self.patterns.schema().under("patterns."),
+            Relation("counts", "has more examples than there are patterns", self._are_held),
+            Relation("targets", "holds a label or a row that is none", partial(are_targets, K)),
+        )
+
+    def _are_held(self, arrays, sizes) -> bool:
+        """Whether the examples that may be drawn are there, and a sample is not full yet."""
+        waiting, stored = sizes["n_waiting"], sizes["patterns.n_slots"]
+        most = stored if self.rule == "sequential" else sizes["n_held"]
+        return waiting < self.k and waiting <= most and sizes["n_held"] <= stored <= self.size
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The set that `arrays` was taken of."""
         for name in SAVED:
             setattr(self, name, np.array(arrays[name]))
         self.patterns.restore(under("patterns.", arrays))
+
+
+def are_targets(K: int, arrays, sizes) -> bool:
+    """Whether labels are below K, and rows are numbers of rows."""
+    held = arrays["targets"][:, : max(sizes["n_waiting"], sizes["n_held"])]
+    whole = held[ROW : ROW + 1] if not K else held[[Y, ROW]]
+    inside = bool(np.all((whole >= 0) & (whole == np.floor(whole)) & (whole < MOST)))
+    return inside and (not K or bool(np.all(held[Y] < K))) and bool(np.all(held[OMEGA] >= 0))
 
 
 SAVED = ("targets", "counts", "drawn", "word")

@@ -11,7 +11,6 @@ stream was cut, and a run taken up again makes the same ones.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +20,8 @@ import numpy as np
 
 from ..layouts import BoxRows, ClassRows
 from ..rows import Rows
+from ..schema import MOST, Array, Derived, Entry, Mismatch, Relation, Schema, check
+from ..tensorfile import CheckpointError
 from .disk_file import DiskFile
 
 BLOCK_BYTES = 16 << 20
@@ -125,6 +126,7 @@ class BlockStore:
         self.template: BoxRows | ClassRows | None = None  # everything but the rows
         self.is_dense, self.n_columns = False, 0
         self.slots = Slot(), Slot()
+        self.unchecked = np.zeros(0, bool)  # blocks that an earlier process wrote
         self._clear()
 
     def _clear(self) -> None:
@@ -278,6 +280,7 @@ class BlockStore:
             self.index = grown(self.index, self.n_blocks + 1)
             self.index[self.n_blocks] = block
             self.n_blocks += 1
+            self.unchecked = np.append(self.unchecked, False)
         self._clear()
         if last and self.template is not None:
             self._make_room()
@@ -311,7 +314,22 @@ class BlockStore:
             if not self.is_dense:
                 indices[entries] = raw[4]
             row, entry = rows.stop, entries.stop
-        return self.packed(values, indices, indptr, truth), weights
+        data = self.packed(values, indices, indptr, truth)
+        if self.unchecked[list(numbers)].any():
+            self._check_read(data, weights)
+            self.unchecked[list(numbers)] = False
+        return data, weights
+
+    def _check_read(self, data: Any, weights: np.ndarray | None) -> None:
+        """What an earlier process wrote may have been changed since."""
+        found = {"values": data.rows.values, "indptr": data.rows.indptr, "truth": data[1]}
+        found["indices"] = data.rows.indices.astype(np.uint64)
+        found |= {} if weights is None else {"weights": weights}
+        sizes = {"is_dense": int(self.is_dense), "n_stored_columns": self.n_columns}
+        try:
+            check(Schema(*rows_declared(data, "n")), found, sizes)
+        except Mismatch as error:
+            raise CheckpointError(f"{self.file.path}: {error}; the file was changed.") from None
 
     def _raw_columns(self, block: Block, slot: Slot) -> list[Any]:
         """The five columns of a block as they lie in the file; no weights are None."""
@@ -375,6 +393,21 @@ class BlockStore:
             saved |= {} if weights is None else {"weights": weights.copy()}
         return saved
 
+    def schema(self, like: BoxRows | ClassRows) -> Schema:
+        """What `arrays` are, of data like a part."""
+        state = (
+            Entry("is_dense", 0, int(isinstance(like, BoxRows))),
+            Entry("n_stored_columns", 0, 2**32),
+            Entry("is_weighted", 0, 1),
+        )
+        return Schema(
+            Array("state", "i8", (3,), entries=state),
+            Array("index", "i8", ("n_blocks", len(Block._fields)), low=0, high=MOST),
+            Relation("index", "does not describe blocks one after another", are_blocks),
+            Derived("n_rows", "index", lambda index: int(index[:, 2].sum())),
+            Schema(*rows_declared(like, "n_pending"), optional=True),
+        )
+
     def reopen(self, like: BoxRows | ClassRows, saved: dict[str, np.ndarray]) -> None:
         """Go on from `saved`, in the same folder; `like` is any part of the data."""
         if self.file.path is None:
@@ -383,11 +416,11 @@ class BlockStore:
         dense, columns, weighted = map(int, saved["state"])
         self.is_dense = bool(dense)
         if self.file.size < self.size:
-            raise OSError(
-                errno.EIO,
+            raise CheckpointError(
                 f"{self.file.path} has {self.file.size:,} bytes and the checkpoint speaks of "
-                f"{self.size:,}; it is not the file of this run",
+                f"{self.size:,}; it is not the file of this run"
             )
+        self.unchecked = np.ones(self.n_blocks, bool)
         self._clear()
         self.template = emptied(like)
         self.n_columns = columns
@@ -402,6 +435,47 @@ class BlockStore:
     def close(self) -> None:
         """Remove the file."""
         self.file.close()
+
+
+def rows_declared(like: BoxRows | ClassRows, n: str) -> tuple[Array | Relation, ...]:
+    """What `n` packed rows of a file must be, of data like these."""
+    kind = like[1].dtype.str[1:]
+    labels = len(like.loss) if isinstance(like, ClassRows) else None
+    return (
+        Array("truth", kind, (n,), low=None if labels is None else 0, below=labels),
+        Array("indptr", "u8", (f"{n}+1",), order="rising", first=0),
+        Array("values", "f8", ("n_entries",)),
+        Array("indices", "u8", ("n_indices",), below="n_stored_columns"),
+        Array("weights", "f8", (n,), low=0, optional=True),
+        Relation("indptr", "does not end with the entries", are_rows),
+    )
+
+
+def are_rows(arrays, sizes) -> bool:
+    """Whether each entry has a column; of dense rows all are as long as there are columns."""
+    n, entries, width = len(arrays["indptr"]) - 1, sizes["n_entries"], sizes["n_stored_columns"]
+    if int(arrays["indptr"][-1]) != entries:
+        return False
+    if not sizes["is_dense"]:
+        return sizes["n_indices"] == entries
+    steps = np.arange(n + 1, dtype=np.uint64) * np.uint64(width)
+    return sizes["n_indices"] == 0 and np.array_equal(arrays["indptr"], steps)
+
+
+def are_blocks(arrays, sizes) -> bool:
+    """Whether blocks lie side by side, and each is what a block can be."""
+    place = row = 0
+    for numbers in arrays["index"].tolist():
+        block = Block(*numbers)
+        kinds = block.value_kind < len(VALUES) and block.has_weights <= 1
+        if not kinds or block.index_bytes not in ((0,) if sizes["is_dense"] else (2, 4)):
+            return False
+        if (block.offset, block.first_row) != (place, row) or block.rows < 1:
+            return False
+        if sizes["is_dense"] and block.entries != block.rows * sizes["n_stored_columns"]:
+            return False
+        place, row = place + block.n_bytes, row + block.rows
+    return place < MOST
 
 
 def emptied(data: BoxRows | ClassRows) -> Any:

@@ -11,6 +11,7 @@ from ...bounds import DualPoint, class_point
 from ...compile import kernel
 from ...layouts import ClassRows
 from ...rows import Rows
+from ...schema import Array, Schema
 from ...simd import aligned, padded
 from .. import classes
 from ..class_steps import block_pass, scores_of
@@ -208,6 +209,14 @@ class ClassCache(ArrayCache):
 
     def arrays(self) -> dict[str, np.ndarray]:
         return super().arrays() | {"is_stale": np.array([self.is_stale])}
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        K, width = len(self.loss), padded(len(self.loss))
+        size = f"{width}*n_columns+{width * bool(self.pool.bias)}"
+        labels = Array("truth", "i8", ("n",), low=0, below=K)
+        norms, stale = Array("norm", "f8", ("n",), low=0), Array("is_stale", "?", (1,))
+        return Schema(self.declared(labels, K, size), norms, stale)
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)

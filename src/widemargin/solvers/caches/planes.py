@@ -29,6 +29,7 @@ from ...planes import (
     grow,
     grow_state,
     plane_arrays,
+    plane_schema,
     planes_of,
     seeded_state,
     settle_all,
@@ -36,11 +37,12 @@ from ...planes import (
 )
 from ...problem import GivesPlanes, PredictionLosses
 from ...rounding import Bounded
+from ...schema import MOST, Array, Entry, Schema
 from ...sequences import Sequences, joined_sequences
 from ...tensorfile import named, under
 from ..dual_coordinate import visit
 from ..learner import widened
-from .example_arrays import example_arrays, examples_of
+from .example_arrays import EXAMPLES, example_arrays, examples_of
 from .pool import IDLE, Explored, Retired
 
 #: Sweeps over kept planes after one that decodes.
@@ -282,6 +284,28 @@ class PlaneCache:
             ),
         }
 
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        sums = (*(Entry(name, 0, MOST, whole=True) for name in ("visits", "bytes")),)
+        shown = Entry("primal"), *sums, Entry("is_estimate", 0, 1), Entry("linear"), Entry("slack", 0)
+        per_example = (Array(name, "f8", ("n",), low=0) for name in ("cost", "mass", "hinge"))
+        per_weight = (Array(name, "f8", ("n_weights",)) for name in ("v", "base", "base_error"))
+        return Schema(
+            *per_example,
+            *(Array(name, "i8", ("n",), low=0) for name in ("rest", "still")),
+            *(Array(name, "f8", (1,)) for name in ("linear", "gained")),
+            *per_weight,
+            Array("w", "f8", (0 if self.state.w is self.state.v else "n_weights",)),
+            Array("row_numbers", "i8", ("n",), low=0, high=MOST),
+            Array("here", "i8", ("n_here",), low=0, high=MOST, order="increasing"),
+            Array("retired.rows", "i8", ("n_retired",), low=0, high=MOST, order="increasing"),
+            Array("retired.duals", "f8", ("n_retired",), low=0),
+            Array("numbers", "f8", (6,), entries=shown),
+            plane_schema().under("planes.", {"n": "n", "n_weights": "n_weights"}),
+            Schema(EXAMPLES, prefix="X.", optional=True),
+            Schema(EXAMPLES, prefix="Y.", optional=True),
+        )
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The state that `arrays` gave."""
         parts: dict[str, Any] = {name: arrays[name].copy() for name in STATE}
@@ -298,6 +322,10 @@ class PlaneCache:
         self.base = DualPoint(Bounded(*linear), arrays["base"].copy(), arrays["base_error"].copy())
         self.n_visits, self.object_bytes = int(visits), int(size)
         self.is_estimate, self._oracle = bool(estimate), None
+        if not len(self.X) == len(self.Y) == len(self):
+            raise ValueError(f"{len(self.X)} inputs and {len(self.Y)} truths of {len(self)}")
+        if len(self):
+            self.oracle()  # the problem refuses what it cannot take
 
 
 #: Arrays of the state that are kept as they are; scratch is zero, and the rest follows.

@@ -25,12 +25,25 @@ from ...compile import kernel
 from ...oracle import CompiledOracle
 from ...rounding import Bounded, U
 from ...rows import Rows
+from ...schema import MOST, Array, Entry, Relation, Schema
 from ..dual_coordinate import DualCoordinate
 
 ONE = np.uint64(1)
 BATCH = DualCoordinate()
 #: Examples without mass leave when they are more than this share of all.
 IDLE = 0.2
+
+
+#: The numbers of a cache in a file.
+NUMBERS = (
+    Entry("primal"),
+    Entry("n_visits", 0, MOST, whole=True),
+    Entry("n_columns", 0, MOST, whole=True),
+    Entry("base_linear"),
+    Entry("reserve", 0),
+    Entry("is_estimate", 0, 1, whole=True),
+    Entry("base_linear_error", 0),
+)
 
 
 class Explored(NamedTuple):
@@ -168,6 +181,11 @@ def close_ranks(values, indices, indptr, mask):
             indptr[row] = at
         start = end
     return np.int64(at)
+
+
+def ends_with_entries(arrays, sizes) -> bool:
+    """Whether the last row ends where the entries do."""
+    return int(arrays["indptr"][-1]) == sizes["n_entries"]
 
 
 class ArrayCache:
@@ -365,6 +383,30 @@ class ArrayCache:
                 ]
             ),
         }
+
+    def declared(self, truth: Array, K: int | None, size: str) -> Schema:
+        """What `arrays` are: labels or targets, dual variables an example, size of the weights."""
+        each = () if K is None else (K,)
+        return Schema(
+            Array("numbers", "f8", (7,), entries=NUMBERS),
+            truth,
+            Array("cost", "f8", ("n",), low=0),
+            Array("duals", "f8", ("n", *each)),
+            Array("row_numbers", "i8", ("n",), low=0, high=MOST, distinct=True),
+            Array("indptr", "u8", ("n+1",), order="rising", first=0),
+            Array("values", "f8", ("n_entries",)),
+            Array("indices", "u4", ("n_entries",), below="n_columns"),
+            Relation("indptr", "does not end with the entries", ends_with_entries),
+            Array("here", "i8", ("n_here",), low=0, high=MOST, order="increasing"),
+            Array("v", "f8", (size,)),
+            Array("w", "f8", ("n_given",)),
+            Relation("w", "is not as long as 'v'", lambda a, s: a["w"].size in (0, a["v"].size)),
+            Array("linear", "f8", (1,)),
+            Array("base", "f8", (size,)),
+            Array("base_error", "f8", (size,), low=0),
+            Array("retired.rows", "i8", ("n_retired",), low=0, high=MOST, order="increasing"),
+            Array("retired.duals", "f8", ("n_retired", *each)),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The state that `arrays` gave."""

@@ -9,6 +9,7 @@ from ...compile import kernel
 from ...geometry import Geometry
 from ...layouts import BoxRows, box_hinges, box_of
 from ...rows import compressed, dot
+from ...schema import Array, Schema
 from .. import box
 from ..learner import widened
 from ..protocol import Start
@@ -172,6 +173,11 @@ class RowCache(ArrayCache):
 
     def settled(self) -> np.ndarray:
         return np.abs(self.duals.array) >= self.cost.array
+
+    def schema(self) -> Schema:
+        """What `arrays` are."""
+        size = f"n_columns+{int(bool(self.pool.bias))}"
+        return self.declared(Array("truth", "f8", ("n",)), None, size)
 
     def point_of(self, data: BoxRows, cost, duals) -> DualPoint:
         return box_point(data, cost, duals)
