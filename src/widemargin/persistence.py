@@ -10,6 +10,8 @@ again.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -214,14 +216,23 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
             f"{path}: the kernel of this model is a function, which is code and is not in the "
             "file; pass it: load(path, kernel=...)."
         )
-    try:
+    with refusing(path):
         model = rebuilt(header, arrays, problem, kernel, str(path))
-    except REFUSED as error:
-        raise ModelFileError(f"{path}: {described(error)}") from error
     if name in WITH_PROBLEM and model.coef_.size != getattr(problem, "n_features", None):
         size, found = model.coef_.size, getattr(problem, "n_features", "no n_features")
         raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
     return model
+
+
+@contextmanager
+def refusing(path: str | Path | None) -> Iterator[None]:
+    """Whatever is wrong with a file is said as such; `None` is no file."""
+    try:
+        yield
+    except REFUSED as error:
+        if path is None:
+            raise
+        raise ModelFileError(f"{path}: {described(error)}") from error
 
 
 def rebuilt(header: dict[str, Any], arrays, problem: Any, kernel: Any, path: str):

@@ -17,6 +17,7 @@ from ..expansion import Machine, Support
 from ..kernel_run import KernelRun
 from ..persistence import known_solvers
 from ..run_record import Record, books_of, give_back
+from ..schema import Array, Mismatch, Schema, check
 from ..solvers.caches.example_arrays import NotPlain
 from ..solvers.kernel_learner import KERNEL_VALUES
 from ..tensorfile import named, under
@@ -51,8 +52,10 @@ def put_down(run: KernelRun, keeps_values: bool = True) -> Record:
 def take_up(run: KernelRun, machine: Machine, record: Record) -> None:
     """Let a new run go on from one that was put down."""
     arrays, old = dict(record.arrays), machine.support
-    slots, whole = arrays.pop("machine_slots"), like(old)
-    others = like(old)
+    others, whole = like(old), like(old)
+    if record.path is not None:
+        check_slots(arrays, old, others)
+    slots = arrays.pop("machine_slots")
     others.restore(under("others.", arrays))
     whole.store(slots, old.patterns)
     free = np.setdiff1d(np.arange(slots.size + others.n_slots), slots, assume_unique=True)
@@ -61,6 +64,18 @@ def take_up(run: KernelRun, machine: Machine, record: Record) -> None:
     run.learner = run.solver.kernel_learner(run.make_task(), like(old), run.rng)
     mine = {n: array for n, array in arrays.items() if not n.startswith("others.")}
     give_back(run, record._replace(arrays=mine | named("support.", whole.arrays())))
+
+
+def check_slots(arrays: dict[str, np.ndarray], old: Support, others: Support) -> None:
+    """Each slot is that of one pattern, of the machine or of the others."""
+    found = {n: a for n, a in arrays.items() if n.startswith(("machine_slots", "others."))}
+    schema = Schema(
+        others.schema().under("others."),
+        Array("machine_slots", "i8", (old.n_slots,), low=0, order="increasing"),
+    )
+    sizes = check(schema.under("run."), named("run.", found))
+    if found["machine_slots"].max(initial=-1) >= old.n_slots + sizes["run.others.n_slots"]:
+        raise Mismatch("array 'run.machine_slots' has a slot that is not there")
 
 
 def like(support: Support) -> Support:

@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..checkpoint import Checkpoint
 from ..geometry import Geometry, check_size
 from ..oracle import PythonOracle, make_oracle
+from ..persistence import refusing
 from ..run import Certificate
 from ..run_record import Record, books_of, give_back
+from ..schema import Mismatch
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
 from ..solvers.caches.example_arrays import NotPlain
 from ..stopping import HeldOut, each_rule
@@ -290,7 +292,8 @@ class Streaming:
             run = self._new_run(np.random.default_rng(0))
             self._set_own_books(lasting.books)
             self._trained = before["_trained"]
-            self._take_up(run, lasting, before.get("_machine"))
+            with refusing(lasting.path):
+                self._take_up(run, lasting, before.get("_machine"))
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
@@ -303,6 +306,8 @@ class Streaming:
         """Let a new run go on from a record; of a kernel machine beside its patterns."""
         run.begin(self._without_examples(lasting.arrays))
         give_back(run, lasting)
+        if run.learner.w.size != self._flat_weights().size:
+            raise Mismatch("the arrays in 'run.' are of another number of weights")
 
     def _put_down(self, run: StreamRun) -> Record:
         """What `_resumed` goes on from."""

@@ -187,7 +187,7 @@ def is_cut_up(arrays, sizes) -> bool:
 
 BLOCK = Schema(Schema(DENSE, prefix="dense.", optional=True), Schema(CSR, prefix="csr.", optional=True))
 PARTS = Schema(
-    Array("begin", "i8", ("n+1",), order="rising", first=0),
+    Array("begin", "i8", ("n_begin",), order="rising", first=0),
     BLOCK,
     Relation("begin", "does not end with the rows", is_cut_up),
 )
@@ -196,7 +196,7 @@ EXAMPLES = Schema(
     Schema(
         Schema(Schema(CSR, prefix="csr."), prefix="rows."),
         Schema(Schema(CSR, prefix="csr."), prefix="edges.", optional=True),
-        Array("begin", "i8", ("n+1",), order="increasing", first=0, last="rows.csr.n_rows"),
+        Array("begin", "i8", ("n_begin",), order="increasing", first=0, last="rows.csr.n_rows"),
         prefix="sequences.",
         optional=True,
     ),

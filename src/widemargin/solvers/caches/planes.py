@@ -286,8 +286,8 @@ class PlaneCache:
 
     def schema(self) -> Schema:
         """What `arrays` are."""
-        sums = (*(Entry(name, 0, MOST, whole=True) for name in ("visits", "bytes")),)
-        shown = Entry("primal"), *sums, Entry("is_estimate", 0, 1), Entry("linear"), Entry("slack", 0)
+        counts = (Entry(name, 0, MOST, whole=True) for name in ("visits", "bytes"))
+        shown = Entry("primal"), *counts, Entry("is_estimate", 0, 1), Entry("linear"), Entry("slack", 0)
         per_example = (Array(name, "f8", ("n",), low=0) for name in ("cost", "mass", "hinge"))
         per_weight = (Array(name, "f8", ("n_weights",)) for name in ("v", "base", "base_error"))
         return Schema(
@@ -322,8 +322,9 @@ class PlaneCache:
         self.base = DualPoint(Bounded(*linear), arrays["base"].copy(), arrays["base_error"].copy())
         self.n_visits, self.object_bytes = int(visits), int(size)
         self.is_estimate, self._oracle = bool(estimate), None
-        if not len(self.X) == len(self.Y) == len(self):
-            raise ValueError(f"{len(self.X)} inputs and {len(self.Y)} truths of {len(self)}")
+        counts = [int(np.shape(x)[0]) if hasattr(x, "shape") else len(x) for x in (self.X, self.Y)]
+        if counts != [len(self)] * 2:
+            raise ValueError(f"{counts[0]} inputs and {counts[1]} truths of {len(self)} examples")
         if len(self):
             self.oracle()  # the problem refuses what it cannot take
 
