@@ -295,6 +295,23 @@ def test_bad_directories(path, directory, message):
         read_arrays(path)
 
 
+def test_files_of_other_formats_are_refused_by_release(path, monkeypatch):
+    with monkeypatch.context() as later:
+        later.setattr(tensorfile, "FORMAT_VERSION", 2)
+        write_arrays(path, {}, {"widemargin": "0.9.1"})
+    wanted = "format 2 of widemargin '0.9.1', this widemargin reads up to 1; upgrade widemargin"
+    with pytest.raises(ModelFileError, match=wanted):
+        read_arrays(path)
+    write_arrays(path, {}, {})
+    monkeypatch.setattr(tensorfile, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(tensorfile, "OLDEST_READ", 2)
+    monkeypatch.setattr(tensorfile, "LAST_READER", {1: "0.8"})
+    with pytest.raises(
+        ModelFileError, match=r"format 1, .* widemargin 0\.8 is the last that reads"
+    ):
+        read_arrays(path)
+
+
 def test_renamed_array_and_changed_header_are_noticed(written):
     whole = written.read_bytes()
     for old, new in [(b'"coef"', b'"cofe"'), (b"[3,4]", b"[4,3]"), (b"test", b"tent")]:

@@ -150,7 +150,9 @@ class Checkpoint:
         part = self.estimator._oracle_of(first)
         is_kernel = hasattr(learner, "support")
         size = learner.support.n_columns if is_kernel else learner.w.size
-        if part.n_features != size:
+        position = header["position"]
+        most = position.get("n_features", 0) if isinstance(position, dict) else 0
+        if part.n_features != size or (type(most) is int and most > header["columns"]):
             raise Mismatch(f"'columns' of the header is {header['columns']}, which does not fit")
 
     def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:

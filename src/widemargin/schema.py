@@ -273,11 +273,18 @@ def check_form(wanted: Array, found: np.ndarray, sizes: Sizes, label: str) -> No
     if found.ndim != len(wanted.shape):
         raise Mismatch(f"{label} has {found.ndim} axes, not {len(wanted.shape)}")
     for axis, (size, length) in enumerate(zip(wanted.shape, found.shape, strict=True)):
-        if isinstance(size, str) and size.isidentifier():
-            sizes.setdefault(size, length)
+        if isinstance(size, str):
+            bind(size, length, sizes)
         asked = size_of(size, sizes)
         if length != asked:
             raise Mismatch(f"{label} has {length} items along axis {axis}, not {asked} ({size})")
+
+
+def bind(size: str, length: int, sizes: Sizes) -> None:
+    """A name that is new, alone or with a number added to it, is what it is here."""
+    name, _, more = size.partition("+")
+    if name.isidentifier() and name not in sizes and (not more or more.isdecimal()):
+        sizes[name] = max(0, length - int(more or 0))
 
 
 def is_of_type(dtype: np.dtype, wanted: str) -> bool:

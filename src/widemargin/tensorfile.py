@@ -20,8 +20,9 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from io import BufferedReader
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,7 +38,10 @@ __all__ = [
     "write_arrays",
 ]
 
-FORMAT_VERSION = 1
+#: What is written, and the oldest that is read; docs/files.md says for how long.
+FORMAT_VERSION, OLDEST_READ = 1, 1
+#: The last release that reads a format which this one reads no more.
+LAST_READER: dict[int, str] = {}
 MAX_DIRECTORY_BYTES = 100_000_000
 
 _METADATA = "__metadata__"
@@ -72,7 +76,8 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be used."""
 
 
-class _Entry(NamedTuple):
+@dataclass(frozen=True)
+class _Entry:
     """Where one array lies in the data part of the file."""
 
     name: str
@@ -187,7 +192,8 @@ def _dump_own(stored: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> st
     _refuse_non_string_keys(header)
     # Tuples become lists here, so that the checksum sees what a reader sees.
     plain = json.loads(json.dumps(dict(header), allow_nan=False))
-    own = {"format_version": FORMAT_VERSION, "sha256": _checksum(stored, plain), "header": plain}
+    checksum = _checksum(stored, plain, FORMAT_VERSION)
+    own = {"format_version": FORMAT_VERSION, "sha256": checksum, "header": plain}
     return json.dumps(own, allow_nan=False, separators=(",", ":"))
 
 
@@ -208,11 +214,11 @@ def _raw_bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> str:
-    """SHA-256 of header, names, dtypes, shapes and values, in order of the names."""
+def _checksum(arrays: Mapping[str, np.ndarray], header: dict[str, Any], version: int) -> str:
+    """SHA-256 of version, header, names, dtypes, shapes and values, in order of the names."""
     names = sorted(arrays)
     summary = [
-        FORMAT_VERSION,
+        version,
         header,
         [[name, _code(arrays[name].dtype), list(arrays[name].shape)] for name in names],
     ]
@@ -273,7 +279,7 @@ def _read(file: BufferedReader) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     arrays = {}
     for entry in entries:
         arrays[entry.name] = _read_array(file, entry)
-    if own["sha256"] != _checksum(arrays, own["header"]):
+    if own["sha256"] != _checksum(arrays, own["header"], own["format_version"]):
         raise _Refused("the contents do not match their checksum; the file was altered")
     native = {name: a.astype(a.dtype.newbyteorder("="), copy=False) for name, a in arrays.items()}
     return native, own["header"]
@@ -313,12 +319,25 @@ def _own_metadata(directory: dict[str, Any]) -> dict[str, Any]:
         raise _Refused("the header has no valid format_version")
     if version > FORMAT_VERSION:
         raise _Refused(
-            f"the file has format {version}, this widemargin reads up to {FORMAT_VERSION}; "
-            "upgrade widemargin to read it"
+            f"the file has format {version}{_writer(own)}, this widemargin reads up to "
+            f"{FORMAT_VERSION}; upgrade widemargin to read it"
+        )
+    if version < OLDEST_READ:
+        raise _Refused(
+            f"the file has format {version}{_writer(own)}, this widemargin reads {OLDEST_READ} to "
+            f"{FORMAT_VERSION}; widemargin {LAST_READER[version]} is the last that reads it: load "
+            "it there, fit anew or export its arrays"
         )
     if set(own) != {"format_version", "sha256", "header"} or not isinstance(own["header"], dict):
         raise _Refused("the header is incomplete or has unknown keys")
     return own
+
+
+def _writer(own: dict[str, Any]) -> str:
+    """Which release wrote a file, where it says so."""
+    header = own.get("header")
+    release = header.get("widemargin") if isinstance(header, dict) else None
+    return f" of widemargin {release!r:.40}" if isinstance(release, str) else ""
 
 
 def _parse_json(text: bytes | str, what: str) -> dict[str, Any]:

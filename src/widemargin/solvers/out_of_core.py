@@ -30,7 +30,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -474,9 +473,7 @@ class BlockDual:
             Array("order", "i8", ("n_ordered",), low=0, below="store_n_blocks", distinct=True),
             Relation("order", "does not go through the blocks", is_order),
             Relation("store_state", "has more columns than the weights", has_columns),
-            Relation(
-                "counts", "does not fit the rows that wait", partial(are_learnt, self.loop.width)
-            ),
+            Relation("counts", "does not fit the rows that wait", self._are_learnt),
             self._kept_schema(),
             self.bounds.schema().under("bounds_"),
         )
@@ -484,6 +481,12 @@ class BlockDual:
     def _fits_columns(self, stride: int) -> Callable:
         """Whether weights are as many as the columns and the constant feature have."""
         return lambda arrays, sizes: sizes["n_weights"] == (sizes["n_columns"] + self.bias) * stride
+
+    def _are_learnt(self, arrays, sizes) -> bool:
+        """Whether no more rows are learnt than wait to be written, and all have dual variables."""
+        waiting = sizes.get("store_n_pending", 0)
+        has_duals = sizes["learnt"] * self.loop.width <= sizes["store_n_fresh"]
+        return has_duals and sizes["learnt"] <= waiting <= sizes["learnt"] + sizes["patience"]
 
     def _kept_schema(self) -> Schema:
         """Rows in memory are some of those on disk, and packed as these are."""
@@ -523,13 +526,6 @@ def is_order(arrays, sizes) -> bool:
 def has_columns(arrays, sizes) -> bool:
     """Whether no row has a column without a weight."""
     return sizes["store_n_stored_columns"] <= sizes["n_columns"]
-
-
-def are_learnt(width: int, arrays, sizes) -> bool:
-    """Whether as many rows are learnt, at most, as wait to be written, and the next test is due."""
-    waiting = sizes.get("store_n_pending", 0)
-    has_duals = sizes["learnt"] * width <= sizes["store_n_fresh"]
-    return has_duals and sizes["learnt"] <= waiting <= sizes["learnt"] + sizes["patience"]
 
 
 #: What `arrays` holds beside rows.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..tensorfile import CheckpointError
 from .chunk import Chunk, StreamError
 
 #: Rows per chunk where a source does not bring its own size.
@@ -68,6 +69,7 @@ class ArrayStream:
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks from row `position` on."""
+        check_count(position, self.name)
         for begin in range(int(position or 0), self.n_rows, self.chunk_rows):
             end = min(begin + self.chunk_rows, self.n_rows)
 
@@ -83,6 +85,13 @@ class ArrayStream:
                 qid=part(self.qid),
                 position=end,
             )
+
+
+def check_count(position: Any, name: str) -> None:
+    """A position of rows or batches is a number."""
+    is_whole = isinstance(position, int | np.integer) and not isinstance(position, bool)
+    if position is not None and not (is_whole and position >= 0):
+        raise CheckpointError(f"{name}: {position!r:.200} is not a position of this stream.")
 
 
 def rows_of(X, begin: int, end: int):
@@ -121,6 +130,7 @@ class IteratorStream:
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks; `position` counts the batches to leave out."""
+        check_count(position, self.name)
         if callable(self.batches):
             batches = self.batches()
         elif self._is_read or position:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tensorfile import CheckpointError
 from .chunk import StreamError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -59,6 +60,12 @@ def is_regular(source: Any) -> bool:
     return isinstance(source, str) and source != "-" and stat.S_ISREG(os.stat(source).st_mode)
 
 
+#: What labels of text are, in a position.
+LABELS = ("auto", "number", "text", "lists")
+#: No stream has as many bytes, rows or columns.
+FARTHEST = 2**53
+
+
 def name_of(source: Any) -> str:
     """How messages call a path or an open file."""
     name = source if isinstance(source, str) else getattr(source, "name", None)
@@ -79,12 +86,23 @@ def name_of_all(paths: Any, files: list[Any]) -> str:
 
 def checked_place(kind: type[Any], position: Any, name: str, n_files: int) -> Any:
     """The place, a named tuple, that a chunk of the stream `name` carried as its position."""
-    if not isinstance(position, dict) or set(position) != set(kind._fields):
-        raise ValueError(f"{name}: {position!r} is not a position of this stream.")
+    first = kind()._asdict()
+    is_like = isinstance(position, dict) and position.keys() == first.keys()
+    if not is_like or not all(is_place(position[key], value) for key, value in first.items()):
+        raise CheckpointError(f"{name}: {position!r:.200} is not a position of this stream.")
     place = kind(**position)
     if not 0 <= place.file < n_files:
-        raise ValueError(f"{name}: the position is in file {place.file}, which is absent.")
+        raise CheckpointError(f"{name}: the position is in file {place.file}, which is absent.")
     return place
+
+
+def is_place(value: Any, first: Any) -> bool:
+    """Whether a part of a position is of the kind that it has at the beginning."""
+    if first is None:
+        return value is None or type(value) is bool
+    if isinstance(first, str):
+        return type(value) is str and value in LABELS
+    return type(value) is int and 0 <= value < FARTHEST
 
 
 def end_sums(path: str, size: int = 1 << 16) -> list[int]:
