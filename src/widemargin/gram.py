@@ -149,10 +149,10 @@ class Gram:
     def schema(self) -> Schema:
         """What `arrays` are; the numbers of rows and slots that nobody uses may be anything."""
         return Schema(
+            Array("used", "i8", ("n_rows",), low=0, high=MOST),
             Array("values", self.support.dtype.str[1:], ("n_kept", "n_slots"), nan=True),
             Array("row_of", "i8", ("capacity",), low=-1, below="n_rows"),
             Array("slot_of", "i8", ("n_rows",), low=-1, below="capacity"),
-            Array("used", "i8", ("n_rows",), low=0, high=MOST),
             Array("clock", "i8", (1,), low=0, high=MOST),
             Array("limit", "i8", (1,), low=0, high="n_rows"),
             Relation("slot_of", "does not agree with 'row_of'", are_inverse),
@@ -196,7 +196,8 @@ def are_inverse(arrays, sizes) -> bool:
 def are_as_many(arrays, sizes) -> bool:
     """Whether there is a row of values for each row in use, and none of their slots is beyond."""
     used = arrays["slot_of"][arrays["slot_of"] >= 0]
-    return used.size == sizes["n_kept"] and used.max(initial=-1) < sizes["n_slots"] <= sizes["capacity"]
+    inside = used.max(initial=-1) < sizes["n_slots"] <= sizes["capacity"]
+    return bool(inside and used.size == sizes["n_kept"])
 
 
 def are_rows_finite(arrays, sizes) -> bool:

@@ -24,8 +24,8 @@ from .kernels import make_kernel
 from .losses import Taxonomy
 from .model_header import (
     HEADER,
-    RUN,
     REFUSED,
+    RUN,
     check_places,
     checked_certificate,
     checked_fingerprint,

@@ -16,6 +16,7 @@ from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
+from ..run_record import Record
 from ..schema import LABELS, Array, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
@@ -304,9 +305,10 @@ class SVMClassifier(
 
     def _rest(self) -> None:
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
-        is_open = self._run.learner.task.kind == "classes" and self.class_weight is None
+        run: Any = self._run
+        is_open = run.learner.task.kind == "classes" and self.class_weight is None
         super()._rest()
-        if self._lasting is not None:
+        if isinstance(self._lasting, Record):
             self._lasting.books["may_grow"] |= is_open
 
     def _own_books(self) -> dict[str, Any]:

@@ -182,6 +182,7 @@ class KernelModel(Streaming):
         self._rest()
         if self._is_precomputed:
             self._lasting = PRECOMPUTED
+            assert self._machine is not None
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
         if names is not None:
@@ -193,6 +194,8 @@ class KernelModel(Streaming):
         run = self._run
         assert isinstance(run, KernelRun)
         lasting = None if run.learner.holds_examples else self._put_down(run, keeps_values=False)
+        if lasting is not None:
+            lasting.books["is_fixed"] = True  # as many columns as the patterns have
         self._machine, self._lasting, self._run = machine_of(run).compacted(), lasting, None
 
     def _run_so_far(self):

@@ -85,7 +85,8 @@ def like(support: Support) -> Support:
 
 def kept(model: Any) -> Record | str:
     """What a model goes on from, or why it cannot."""
-    run, lasting = getattr(model, "_run", None), getattr(model, "_lasting", None)
+    run: Any = getattr(model, "_run", None)
+    lasting: Any = getattr(model, "_lasting", None)
     if run is None or run.learner is None:
         if lasting is None:
             return model._left_by_fit()
@@ -105,7 +106,7 @@ def kept(model: Any) -> Record | str:
 def changes(model: Any) -> str | None:
     """Which parameter is another one than the model was trained with."""
     trained = getattr(model, "_trained", None)
-    for name, value in (trained and model._shaping_params() or {}).items():
+    for name, value in ((trained and model._shaping_params()) or {}).items():
         if not is_same(value, trained[name]):
             return f"{name} was {trained[name]!r} when the model was trained and is {value!r} now"
     return None

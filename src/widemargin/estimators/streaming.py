@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checkpoint import Checkpoint
 from ..geometry import Geometry, check_size
-from ..oracle import PythonOracle, make_oracle
-from ..persistence import refusing
+from ..oracle import make_oracle
 from ..run import Certificate
-from ..run_record import Record, books_of, give_back
-from ..schema import Mismatch
+from ..run_record import Record
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
-from ..solvers.caches.example_arrays import NotPlain
 from ..stopping import HeldOut, each_rule
 from ..stream_passes import UNFINISHED, Driver, is_final
 from ..stream_run import StreamRun, check_same, measure_stream, soft_interrupt
@@ -40,13 +36,11 @@ from .fitting import (
     with_columns,
 )
 from .flat_weights import shaped_geometry
-from .lasting import ADVICE, changes, kept
-from .weights import check_weights, checked_weights
+from .going_on import GoesOn
+from .weights import check_weights
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
-#: Parameters that may differ between two calls.
-LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_state")
 
 
 def is_streaming(solver: Any) -> bool:
@@ -54,7 +48,7 @@ def is_streaming(solver: Any) -> bool:
     return isinstance(named_solver(solver) if solver != "auto" else None, STREAMING)
 
 
-class Streaming:
+class Streaming(GoesOn):
     """Mixin: learning from streams.
 
     The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
@@ -73,7 +67,6 @@ class Streaming:
     n_features_in_: int
     _begin_stream: Callable
     _encode: Callable
-    _problem: Callable
     history_: Any
     solver_: Any
     _n_outputs: Any
@@ -240,124 +233,6 @@ class Streaming:
             self.feature_names_in_ = names
         return self
 
-    def _partial_fit(self, X, y, sample_weight, classes):
-        self._check_parameters()
-        run = self._run_so_far()
-        X, y = self._checked_part(X, y, run is None)
-        weights = checked_weights(sample_weight, Chunk(X).size)
-        if run is None:
-            self._check_fresh()
-            self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
-            run = self._run = self._new_run()
-            if isinstance(run.solver, OutOfCore):
-                raise ValueError(
-                    "out_of_core reads a stream to its end; partial_fit has none. Use "
-                    "solver='streaming_dual' or 'auto'."
-                )
-            self._watch(run, None)
-        self._check_unchanged()
-        before = max(run.rows, run.n_rows or 0)
-        chunk = Chunk(X, y, row=before, weight=weights, n_before=before)
-        with run.running():
-            run.absorb(chunk, is_new=True)
-            run.tidy(chunk.size)
-            run.record()
-        self._is_fixed = True
-        self._settle(run, None)
-        return self
-
-    def _check_unchanged(self) -> None:
-        """What was learnt belongs to the parameters it was learnt with."""
-        changed = changes(self)
-        if changed is not None:
-            raise ValueError(f"{changed}; fit it anew.")
-
-    def _shaping_params(self) -> dict[str, Any]:
-        """The parameters that shape the problem."""
-        params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return {name: value for name, value in params.items() if name not in LIMITS}
-
-    def _run_so_far(self) -> StreamRun | None:
-        """The run that `partial_fit` goes on with, if there is one; one put down is taken up."""
-        run, lasting = getattr(self, "_run", None), getattr(self, "_lasting", None)
-        if run is None and isinstance(lasting, Record):
-            self._check_unchanged()
-            run = self._resumed(lasting)
-        return run
-
-    def _resumed(self, lasting: Record) -> StreamRun:
-        """The run of a record; the model stays as it is where it cannot be taken up."""
-        before = dict(vars(self))
-        try:
-            run = self._new_run(np.random.default_rng(0))
-            self._set_own_books(lasting.books)
-            self._trained = before["_trained"]
-            with refusing(lasting.path):
-                self._take_up(run, lasting, before.get("_machine"))
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-        self._run, run.history = run, self.history_
-        self._watch(run, None)
-        return run
-
-    def _take_up(self, run: StreamRun, lasting: Record, machine: Any) -> None:
-        """Let a new run go on from a record; of a kernel machine beside its patterns."""
-        run.begin(self._without_examples(lasting.arrays))
-        give_back(run, lasting)
-        if run.learner.w.size != self._flat_weights().size:
-            raise Mismatch("the arrays in 'run.' are of another number of weights")
-
-    def _put_down(self, run: StreamRun) -> Record:
-        """What `_resumed` goes on from."""
-        return Record(run.learner.arrays(), books_of(run) | self._own_books())
-
-    def _going_on(self) -> Record | str:
-        """What a file holds to go on from, or why nothing can."""
-        return kept(self)
-
-    def _own_books(self) -> dict[str, Any]:
-        """What the estimator knows of its run, as JSON."""
-        return {"columns": int(self._columns), "is_fixed": bool(self._is_fixed)}
-
-    def _set_own_books(self, books: dict[str, Any]) -> None:
-        """The inverse of `_own_books`."""
-        self._columns, self._is_fixed = books["columns"], books["is_fixed"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a run under way is put down, if its examples are numbers."""
-        state: Any = super().__getstate__()  # type: ignore[misc]
-        run = state.get("_run")
-        if run is not None and run.learner is not None:
-            with suppress(NotPlain):
-                state = state | {"_lasting": self._put_down(run), "_run": None}
-            state["_certificate"] = self.certificate_
-        return state
-
-    def _check_fresh(self) -> None:
-        """`partial_fit` never begins anew in silence."""
-        if not hasattr(self, "history_"):
-            return
-        lasting = getattr(self, "_lasting", None)
-        reason = lasting if isinstance(lasting, str) else self._left_by_fit()
-        raise ValueError(f"partial_fit cannot go on from this model: {reason}. {ADVICE}")
-
-    def _left_by_fit(self) -> str:
-        """Why `partial_fit` cannot go on after `fit`."""
-        name = type(self.solver_).__name__
-        if isinstance(self.solver_, StreamingDual):
-            return "an error ended its last fit_stream, which leaves nothing to go on from"
-        if isinstance(self.solver_, OutOfCore):
-            return (
-                f"{name} reads a stream to its end and leaves the weights alone; "
-                "solver='streaming_dual' learns on"
-            )
-        return (
-            f"`fit` by {name} keeps the weights alone, not what learning goes on from; "
-            "fit(solver='streaming_dual') does"
-        )
-
     # ------------------------------------------------------------ for all estimators
 
     def _check_parameters(self) -> None:
@@ -427,19 +302,6 @@ class Streaming:
         check_size(problem.n_features)
         params = self.C, weights, getattr(self, "rescaling", "margin")
         return make_oracle(problem, X, target, *params)
-
-    def _without_examples(self, arrays: dict[str, np.ndarray]):
-        """An oracle without examples that leads to the kind of learner that has these arrays."""
-        problem, X, target = self._nothing()
-        params = self.C, None, getattr(self, "rescaling", "margin")
-        if "indptr" in arrays:  # rows in a layout of their own
-            return make_oracle(problem, X, target, *params)
-        return PythonOracle(problem, [], [], *params)
-
-    def _nothing(self) -> tuple[Any, Any, Any]:
-        """The problem of the model's columns, and no inputs and no targets for it."""
-        X = sp.csr_matrix((0, self._columns))
-        return self._problem(self._columns), X, np.empty(0)
 
     def _inputs(self, chunk: Chunk):
         """X of a chunk with as many columns as any chunk so far, finite."""

@@ -59,7 +59,7 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         n = len(chunk.y)
         if chunk.size != n:
             raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
-        shape = np.shape(chunk.X) if hasattr(chunk.X, "shape") else ()
+        shape: tuple[int, ...] = np.shape(chunk.X) if hasattr(chunk.X, "shape") else ()
         self._width = int(shape[1]) if len(shape) == 2 else 0
         return chunk.X
 

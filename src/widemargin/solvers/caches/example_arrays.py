@@ -14,6 +14,7 @@ Whatever else a problem takes is an object of its own, which no file can hold.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -81,7 +82,7 @@ def examples_of(arrays: dict[str, np.ndarray]) -> Any:
     return make[kind](under(f"{kind}.", arrays))
 
 
-def fits(number: int) -> bool:
+def fits(number: Any) -> bool:
     """Whether an integer has 64 bits at most."""
     return -(2**63) <= number < 2**63
 
@@ -134,7 +135,7 @@ def stacked_arrays(parts: list) -> dict[str, np.ndarray]:
 def parts_of(arrays: dict[str, np.ndarray]) -> list:
     """The parts of `stacked_arrays`."""
     whole, begin = block_of(arrays), arrays["begin"].tolist()
-    return [whole[a:b] for a, b in zip(begin[:-1], begin[1:], strict=True)]
+    return [whole[a:b] for a, b in pairwise(begin)]
 
 
 def query_arrays(queries: list[Query]) -> dict[str, np.ndarray]:
@@ -185,7 +186,9 @@ def is_cut_up(arrays, sizes) -> bool:
     return int(arrays["begin"][-1]) == rows_in(sizes)
 
 
-BLOCK = Schema(Schema(DENSE, prefix="dense.", optional=True), Schema(CSR, prefix="csr.", optional=True))
+BLOCK = Schema(
+    Schema(DENSE, prefix="dense.", optional=True), Schema(CSR, prefix="csr.", optional=True)
+)
 PARTS = Schema(
     Array("begin", "i8", ("n_begin",), order="rising", first=0),
     BLOCK,
@@ -207,5 +210,8 @@ EXAMPLES = Schema(
         optional=True,
     ),
     Schema(PARTS, prefix="ragged.", optional=True),
-    *(Array(name, np.dtype(kind).str[1:], ("n",), optional=True) for name, (_, kind) in NUMBERS.items()),
+    *(
+        Array(name, np.dtype(kind).str[1:], ("n",), optional=True)
+        for name, (_, kind) in NUMBERS.items()
+    ),
 )

@@ -287,7 +287,7 @@ class PlaneCache:
     def schema(self) -> Schema:
         """What `arrays` are."""
         counts = (Entry(name, 0, MOST, whole=True) for name in ("visits", "bytes"))
-        shown = Entry("primal"), *counts, Entry("is_estimate", 0, 1), Entry("linear"), Entry("slack", 0)
+        sums = Entry("is_estimate", 0, 1), Entry("linear"), Entry("linear_error", 0)
         per_example = (Array(name, "f8", ("n",), low=0) for name in ("cost", "mass", "hinge"))
         per_weight = (Array(name, "f8", ("n_weights",)) for name in ("v", "base", "base_error"))
         return Schema(
@@ -300,7 +300,7 @@ class PlaneCache:
             Array("here", "i8", ("n_here",), low=0, high=MOST, order="increasing"),
             Array("retired.rows", "i8", ("n_retired",), low=0, high=MOST, order="increasing"),
             Array("retired.duals", "f8", ("n_retired",), low=0),
-            Array("numbers", "f8", (6,), entries=shown),
+            Array("numbers", "f8", (6,), entries=(Entry("primal"), *counts, *sums)),
             plane_schema().under("planes.", {"n": "n", "n_weights": "n_weights"}),
             Schema(EXAMPLES, prefix="X.", optional=True),
             Schema(EXAMPLES, prefix="Y.", optional=True),
