@@ -83,6 +83,7 @@ random_state
     """
 
     _saved = ("n_skipped_queries_",)
+    _no_checkpoint = "which queries a stream leaves out is known at its end"
 
     def __init__(
         self,

@@ -80,6 +80,9 @@ class Streaming(GoesOn):
     _lasting: Record | str | None  # what learning goes on from, or why it cannot
     uncertified_: str | None
 
+    #: Why there are no checkpoints, for estimators that have none.
+    _no_checkpoint: str | None = None
+
     # ------------------------------------------------------------ what users call
 
     @property
@@ -107,7 +110,7 @@ class Streaming(GoesOn):
         keep_checkpoint=False,
         on_progress=None,
     ):
-        """Learn from a stream, a chunk at a time.
+        """Learn from a stream, a chunk at a time; what was learnt before is forgotten.
 
         Parameters
         ----------
@@ -134,6 +137,8 @@ class Streaming(GoesOn):
         """
         stream = as_stream(stream)
         self._check_parameters()
+        if checkpoint is not None and self._no_checkpoint is not None:
+            raise TypeError(f"{type(self).__name__} makes no checkpoint: {self._no_checkpoint}.")
         reads_once = isinstance(self._streaming_solver(), OutOfCore)
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)

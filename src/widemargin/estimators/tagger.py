@@ -74,6 +74,7 @@ max_seconds, stop, warm_start, random_state
     [['DET', 'NOUN', 'VERB']]
     """
 
+    _no_checkpoint = "the columns of names are numbered as they come"
     _saved = ("weights_", "feature_names_", "edge_names_", "n_edges_")
     _derived = ("coef_", "intercept_")
 
