@@ -60,7 +60,8 @@ def test_a_pool_follows_rows_that_come_and_go(monkeypatch):
             some = pool.rows(50).part(slots)
             np.testing.assert_array_equal(some.csr().toarray(), truth[slots])
     entry = 4 + 2
-    assert pool.n_bytes <= 1.6 * entry * np.count_nonzero(truth) + pool.spans.nbytes
+    assert int(pool.tail[0]) <= 1.6 * np.count_nonzero(truth)
+    assert pool.n_bytes_of(len(truth)) == entry * np.count_nonzero(truth) + 24 * len(truth)
     for part, kept in parts:
         np.testing.assert_array_equal(part.rows(9).csr().toarray(), kept)
         part.put(np.array([0]), sparse_rows.sparse_rows(sp.csr_matrix(kept[1:2])))

@@ -32,15 +32,12 @@ from .model_header import (
     REFUSED,
     STATE,
     check_places,
-    checked_certificate,
-    checked_fingerprint,
-    checked_generator,
     described,
 )
 from .persistence import stored_parameter
+from .run_record import Record, books_of, checked_books, give_back
 from .schema import Mismatch, check, check_items
 from .streams.chunk import Chunk
-from .streams.fingerprint import Fingerprint
 from .system import sync_folder, unlink
 from .tensorfile import CheckpointError, named, read_arrays, under, write_arrays
 
@@ -129,23 +126,13 @@ class Checkpoint:
         """Write the state."""
         run = self.run
         arrays = named("learner.", run.learner.arrays()) | named("history.", run.history.columns)
-        certificate = run.certificate
         header = {
             "params": stored_params(self.estimator, arrays),
             "stream": signature(self.stream),
             "position": position,
-            "rng": run.rng.bit_generator.state,
-            "rows": run.rows,
-            "passes": run.passes,
-            "n_rows": run.n_rows,
-            "n_calls": run.n_calls,
-            "seconds": run.elapsed,
-            "fingerprint": [run.fingerprint.count, run.fingerprint.total],
             "columns": self.estimator._columns,
-            "certificate": None if certificate is None else vars(certificate),
             "reason": self.reason,
-            "total_cost": run.total_cost,
-            "spacing": run.spacing,
+            **books_of(run),
         }
         write_arrays(self.path, arrays, header)
 
@@ -188,9 +175,7 @@ class Checkpoint:
         """The learner as it was; its arrays are compared with what it declares first."""
         learner, parts = self.run.learner, under("learner.", arrays)
         check(learner.schema().under("learner."), named("learner.", parts))
-        state = checked_generator(header["rng"])
-        learner.restore(parts)
-        self.run.rng.bit_generator.state = state
+        give_back(self.run, Record(parts, checked_books(header)))
         self.estimator._columns = header["columns"]
         part = self.estimator._oracle_of(first)
         is_kernel = hasattr(learner, "support")
@@ -201,16 +186,12 @@ class Checkpoint:
             raise Mismatch(f"'columns' of the header is {header['columns']}, which does not fit")
 
     def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
-        """What is known of the run."""
-        run, columns = self.run, under("history.", arrays)
-        check(History.schema(columns, run.history).under("history."), named("history.", columns))
-        run.history = History(columns)
-        run.rows, run.passes = header["rows"], header["passes"]
-        run.n_rows, run.n_calls = header["n_rows"], header["n_calls"]
-        run.seconds, run.total_cost = header["seconds"], header["total_cost"]
-        run.spacing = header["spacing"]
-        run.fingerprint = Fingerprint(*checked_fingerprint(header["fingerprint"]))
-        run.certificate = checked_certificate(header["certificate"])
+        """What the estimator knows of the run."""
+        columns = under("history.", arrays)
+        check(
+            History.schema(columns, self.run.history).under("history."), named("history.", columns)
+        )
+        self.run.history = History(columns)
         self.reason = header["reason"]
 
     def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:

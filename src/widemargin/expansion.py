@@ -168,8 +168,11 @@ class Support:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the patterns."""
-        return self._squares.nbytes + self._matrix.nbytes + self._pool.n_bytes
+        """Memory of the patterns, whatever room there is for more."""
+        n, own = self.n_slots, self.dtype.itemsize
+        if self.dense:
+            return n * own * (self.n_columns + 1)
+        return self._pool.n_bytes_of(n) + n * own
 
     @property
     def slot_bytes(self) -> int:

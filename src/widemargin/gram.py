@@ -142,18 +142,21 @@ class Gram:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The rows kept, to the bit: values computed anew could differ in their last one."""
-        return self.kept._asdict()
+        kept = self.kept
+        values = kept.values[kept.slot_of >= 0, : self.support.n_slots]
+        return kept._asdict() | {"values": values}
 
     def schema(self) -> Schema:
         """What `arrays` are; the numbers of rows and slots that nobody uses may be anything."""
         return Schema(
-            Array("values", self.support.dtype.str[1:], ("n_rows", "capacity"), nan=True),
+            Array("used", "i8", ("n_rows",), low=0, high=MOST),
+            Array("values", self.support.dtype.str[1:], ("n_kept", "n_slots"), nan=True),
             Array("row_of", "i8", ("capacity",), low=-1, below="n_rows"),
             Array("slot_of", "i8", ("n_rows",), low=-1, below="capacity"),
-            Array("used", "i8", ("n_rows",), low=0, high=MOST),
             Array("clock", "i8", (1,), low=0, high=MOST),
             Array("limit", "i8", (1,), low=0, high="n_rows"),
             Relation("slot_of", "does not agree with 'row_of'", are_inverse),
+            Relation("values", "does not fit the rows in use", are_as_many),
             Relation(
                 "limit", "is below two rows", lambda a, s: a["limit"][0] >= min(2, s["capacity"])
             ),
@@ -164,10 +167,10 @@ class Gram:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The rows that `arrays` was taken of."""
-        n_rows, capacity = arrays["values"].shape
-        self.kept = self._shaped(capacity, n_rows)
-        for name, array in self.kept._asdict().items():
-            array[:] = arrays[name]
+        kept = self.kept = self._shaped(arrays["row_of"].size, arrays["slot_of"].size)
+        for name in ("row_of", "slot_of", "used", "clock", "limit"):
+            getattr(kept, name)[:] = arrays[name]
+        kept.values[kept.slot_of >= 0, : arrays["values"].shape[1]] = arrays["values"]
 
     def fetch(self, slot: int, pinned: int = -1) -> int:
         """Compute the row of a slot that is not kept; the row of slot `pinned` stays."""
@@ -190,10 +193,17 @@ def are_inverse(arrays, sizes) -> bool:
     return there and np.array_equal(slot_of[row_of[slots]], slots)
 
 
+def are_as_many(arrays, sizes) -> bool:
+    """Whether there is a row of values for each row in use, and none of their slots is beyond."""
+    used = arrays["slot_of"][arrays["slot_of"] >= 0]
+    inside = used.max(initial=-1) < sizes["n_slots"] <= sizes["capacity"]
+    return bool(inside and used.size == sizes["n_kept"])
+
+
 def are_rows_finite(arrays, sizes) -> bool:
     """Whether the rows of slots hold numbers where there are slots with a row."""
-    slots = np.flatnonzero(arrays["row_of"] >= 0)
-    return bool(np.isfinite(arrays["values"][np.ix_(arrays["row_of"][slots], slots)]).all())
+    slots = arrays["slot_of"][arrays["slot_of"] >= 0]
+    return bool(np.isfinite(arrays["values"][:, slots]).all())
 
 
 @borrowing

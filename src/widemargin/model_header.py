@@ -31,6 +31,8 @@ HEADER = (
     Item("kernel", dict, none=True, optional=True),
     Item("fingerprint", list, optional=True, longest=2),
     Item("training", dict, optional=True),
+    Item("run", dict, optional=True),
+    Item("prediction_only", str, longest=WORDS, optional=True),
 )
 CERTIFICATE = (
     Item("primal", float, -1e300, 1e300),
@@ -40,19 +42,32 @@ CERTIFICATE = (
     Item("is_estimate", bool),
 )
 #: That of a checkpoint.
-STATE = (
-    Item("params", dict),
-    Item("stream", dict),
-    Item("position", (int, dict, list, str), 0, MOST, none=True),
+BOOKS = (
     Item("rng", dict),
-    *(Item(name, int, 0, MOST) for name in ("rows", "passes", "n_calls", "columns")),
+    *(Item(name, int, 0, MOST) for name in ("rows", "passes", "n_calls")),
     Item("n_rows", int, 0, MOST, none=True),
     Item("seconds", float, 0.0),
     Item("total_cost", float, 0.0),
     Item("fingerprint", list, longest=2),
     Item("certificate", dict, none=True),
-    Item("reason", str, none=True),
     Item("spacing", int, 1, MOST),
+)
+STATE = (
+    *BOOKS,
+    Item("params", dict),
+    Item("stream", dict),
+    Item("position", (int, dict, list, str), 0, MOST, none=True),
+    Item("columns", int, 0, MOST),
+    Item("reason", str, none=True),
+)
+#: Of a model that goes on; the last ones are those of some estimators, and of kernel machines.
+RUN = (
+    *BOOKS,
+    Item("columns", int, 0, MOST),
+    Item("is_fixed", bool),
+    Item("may_grow", bool, optional=True),
+    Item("n_evaluations", int, 0, MOST, optional=True),
+    Item("n_examples", int, 1, MOST, none=True, optional=True),
 )
 GENERATOR = (
     Item("bit_generator", str),

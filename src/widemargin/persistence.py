@@ -10,6 +10,8 @@ again.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from .losses import Taxonomy
 from .model_header import (
     HEADER,
     REFUSED,
+    RUN,
     check_places,
     checked_certificate,
     checked_fingerprint,
@@ -30,6 +33,7 @@ from .model_header import (
     described,
     split_attributes,
 )
+from .run_record import Record, checked_books
 from .schema import LABELS, Array, Mismatch, Schema, check, check_items
 from .streams.fingerprint import Fingerprint
 from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
@@ -58,8 +62,10 @@ SEEN = ("n_features_in_", "feature_names_in_")
 LISTS = ("constraints", "transition_features")
 #: Types of arrays that are written as lists, because the file format has no arrays of them.
 LISTED = ("str", "object", "int16", "uint16", "float16")
+#: Why a model that was loaded cannot go on.
+FOR_PREDICTION = "its file was saved for prediction, without what learning goes on from"
 #: Names of arrays that no attribute or parameter refers to begin so.
-PARTS = ("history.", "machine.")
+PARTS = ("history.", "machine.", "run.")
 
 
 class Saving:
@@ -83,18 +89,41 @@ class Saving:
         """Patterns and coefficients of a kernel machine; None for other models."""
         return None
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, for_prediction: bool = False) -> None:
         """Write the fitted model to `path`, whole or not at all.
 
         Parameters
         ----------
         path : str or Path
             The file; an old one is replaced.
+        for_prediction : bool
+            Leave out what only learning on needs. Predictions and `verify` are the same; a
+            `partial_fit` of the loaded model is refused.
+
+        Notes
+        -----
+        What a file discloses, n being patterns or kept examples, d columns, K outputs:
+
+        - `coef_` (8 d K bytes), the history (about 150 bytes a row) and all parameters. Names of
+          features, classes and the vocabulary of a tagger are words of the training data.
+        - The support patterns of a kernel machine are training rows, 4 d or 8 d bytes each (8 or 12
+          per entry where they are sparse) and 8 K for coefficients. Predictions need them.
+        - To learn on, after `partial_fit` or a stream: the examples that `streaming_dual` keeps,
+          which are training rows with their targets (12 bytes per entry, 40 + 8 K each), for other
+          problems with their planes; the window of functional descent; further patterns of a
+          kernel machine, and where examples came by `partial_fit` or `fit_stream` the kernel
+          values between patterns (4 n^2 or 8 n^2 bytes, at most the solver's `memory`), which
+          would not be the same to the last bit if they were computed anew. `fit` leaves no kernel
+          values.
+
+        The loaded model goes on as if it had never been saved, bit for bit on the same machine. A
+        file of a model that cannot go on says why: a batch solver leaves only weights, and examples
+        that are objects of a problem's own are no numbers that a file could hold (a pickle does).
         """
-        save(self, path)
+        save(self, path, for_prediction)
 
 
-def save(model: Any, path: str | Path) -> None:
+def save(model: Any, path: str | Path, for_prediction: bool = False) -> None:
     """Write a fitted estimator; see the head of this file."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -135,7 +164,19 @@ def save(model: Any, path: str | Path) -> None:
         header["fingerprint"] = [model.fingerprint_.count, model.fingerprint_.total]
     if getattr(model, "training_", None) is not None:  # what the command line notes, as JSON
         header["training"] = model.training_
+    header |= going_on(model, arrays, for_prediction)
     write_arrays(path, arrays, header)
+
+
+def going_on(model: Any, arrays: dict[str, np.ndarray], for_prediction: bool) -> dict[str, Any]:
+    """What learning goes on from, or why it cannot, for models that can learn on at all."""
+    if not hasattr(model, "partial_fit"):
+        return {}
+    found = FOR_PREDICTION if for_prediction else model._going_on()
+    if isinstance(found, str):
+        return {"prediction_only": found}
+    arrays |= named("run.", found.arrays)
+    return {"run": found.books}
 
 
 def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
@@ -177,17 +218,26 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
             f"{path}: the kernel of this model is a function, which is code and is not in the "
             "file; pass it: load(path, kernel=...)."
         )
-    try:
-        model = rebuilt(header, arrays, problem, kernel)
-    except REFUSED as error:
-        raise ModelFileError(f"{path}: {described(error)}") from error
+    with refusing(path):
+        model = rebuilt(header, arrays, problem, kernel, str(path))
     if name in WITH_PROBLEM and model.coef_.size != getattr(problem, "n_features", None):
         size, found = model.coef_.size, getattr(problem, "n_features", "no n_features")
         raise ValueError(f"{path}: the model has {size} weights, the problem given has {found}.")
     return model
 
 
-def rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray], problem: Any, kernel: Any):
+@contextmanager
+def refusing(path: str | Path | None) -> Iterator[None]:
+    """Whatever is wrong with a file is said as such; `None` is no file."""
+    try:
+        yield
+    except REFUSED as error:
+        if path is None:
+            raise
+        raise ModelFileError(f"{path}: {described(error)}") from error
+
+
+def rebuilt(header: dict[str, Any], arrays, problem: Any, kernel: Any, path: str):
     """The model that a file describes; whatever does not fit is an error."""
     check_items(HEADER, header)
     parts = {name: part for name, part in header.items() if name != "training"}
@@ -200,7 +250,18 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray], problem: Any,
         kernel = make_kernel(restored(header["kernel"], arrays) or kernel)
         model._set_machine(kernel, under("machine.", arrays))
     set_books(model, header, arrays)
+    if hasattr(model, "partial_fit"):
+        set_going_on(model, header, arrays, path)
     return model
+
+
+def set_going_on(model: Any, header: dict[str, Any], arrays, path: str) -> None:
+    """What `going_on` wrote; files of earlier versions have nothing of it."""
+    model._lasting = header.get("prediction_only", FOR_PREDICTION)
+    if "run" in header:
+        books = checked_books(check_items(RUN, header["run"], "the run"))
+        model._lasting = Record(under("run.", arrays), books, path)
+        model._trained = model._shaping_params()
 
 
 def unfitted(header: dict[str, Any], arrays, problem: Any, kernel: Any):

@@ -24,6 +24,7 @@ import numpy as np
 from .bounds import DualPoint, plane_point
 from .compile import borrowing, kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
+from .schema import Array, Schema
 
 TRUTH = -1
 NOTHING = -2  # no plane has mass
@@ -66,6 +67,10 @@ class DualState(NamedTuple):
     sweeps: np.ndarray  # (1,) how often weights were put into it
 
 
+#: What is kept of each plane, besides its entries.
+PER_PLANE = ("loss", "norm", "alpha", "gradient", "idle")
+
+
 def empty_planes(n_examples: int, capacity: int = 64, entries: int = 1024) -> Planes:
     """A store for `n_examples` lists; `n_examples` 0 stands for "no store"."""
     return Planes(
@@ -97,6 +102,59 @@ def grow(planes: Planes) -> Planes:
         size = int(planes.start[m]) if name in ("index", "value") else old.size
         new[:size] = old[:size]
     return larger
+
+
+def plane_arrays(planes: Planes) -> dict[str, np.ndarray]:
+    """The planes of all lists as named arrays, with the example of each in place of the lists.
+
+    A list goes from its newest plane to its oldest, so their numbers fall along it.
+    """
+    m = int(planes.used[0])
+    found = {name: getattr(planes, name)[:m] for name in PER_PLANE}
+    entries = int(planes.start[m])
+    return found | {
+        "owner": owners(planes),
+        "start": planes.start[: m + 1],
+        "index": planes.index[:entries],
+        "value": planes.value[:entries],
+    }
+
+
+def plane_schema() -> Schema:
+    """What `plane_arrays` are, of `n` examples and `n_weights` weights."""
+    return Schema(
+        *(Array(name, "f8", ("m",)) for name in ("loss", "gradient")),
+        *(Array(name, "f8", ("m",), low=0) for name in ("norm", "alpha")),
+        Array("idle", "i8", ("m",), low=0),
+        Array("owner", "i8", ("m",), low=0, below="n"),
+        Array("index", "u4", ("n_entries",), below="n_weights"),
+        Array("value", "f8", ("n_entries",)),
+        Array("start", "i8", ("m+1",), order="rising", first=0, last="n_entries"),
+    )
+
+
+def planes_of(arrays: dict[str, np.ndarray], n_examples: int) -> Planes:
+    """The store that `plane_arrays` was given."""
+    m, entries = arrays["loss"].size, arrays["index"].size
+    planes = empty_planes(n_examples, max(64, m), max(1024, entries))
+    for name in PER_PLANE:
+        getattr(planes, name)[:m] = arrays[name]
+    planes.start[: m + 1], planes.used[0] = arrays["start"], m
+    planes.index[:entries], planes.value[:entries] = arrays["index"], arrays["value"]
+    for p, i in enumerate(arrays["owner"].tolist()):
+        planes.following[p], planes.head[i] = planes.head[i], p
+    return planes
+
+
+def owners(planes: Planes) -> np.ndarray:
+    """The example of each plane, (m,)."""
+    found = np.full(int(planes.used[0]), -1, np.int64)
+    place, example = planes.head.copy(), np.arange(planes.head.size)
+    while place.size:
+        example, place = example[place >= 0], place[place >= 0]
+        found[place] = example
+        place = planes.following[place]
+    return found
 
 
 def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:

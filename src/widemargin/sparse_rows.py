@@ -105,11 +105,11 @@ class Pool:
         self.tail = np.zeros(1, np.int64)  # entries from here on are free
         self.is_shared = False  # whether another pool has the same entries
 
-    @property
-    def n_bytes(self) -> int:
-        """Memory of what is written."""
+    def n_bytes_of(self, n: int) -> int:
+        """Memory of the rows of the first n slots."""
+        begin, end, _ = self.spans[:, :n]
         entry = self.values.itemsize + self.columns.itemsize
-        return int(self.tail[0]) * entry + self.spans.nbytes
+        return int((end - begin).sum()) * entry + n * self.spans.itemsize * 3
 
     def rows(self, n: int) -> SparseRows:
         """The rows of the first n slots."""

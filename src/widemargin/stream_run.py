@@ -161,11 +161,13 @@ class StreamRun:
         return self.diagnosis(primal, dual)
 
     def kept_certificate(self) -> Certificate | None:
-        """The same with a dual point made anew: a lower bound for all data seen."""
-        found = self.cache_certificate()
-        if found is None or not isinstance(self.learner, RenewsPoint):
-            return found
-        return self.diagnosis(found.primal, self.proven_dual())
+        """The same with a dual point made anew: a lower bound for all data seen.
+
+        Learning goes on afterwards as if nobody had asked, where the learner can tell.
+        """
+        if self.uncertified is not None or not isinstance(self.learner, RenewsPoint):
+            return self.cache_certificate()
+        return self.diagnosis(self.learner.kept_primal(), self.proven_dual())
 
     def diagnosis(self, primal: float, dual: float) -> Certificate:
         """What is known of the kept examples."""

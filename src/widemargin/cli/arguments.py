@@ -215,6 +215,14 @@ def add_train(commands: Any) -> None:
     group.add_argument("--checkpoint-seconds", type=pause, default=60.0, metavar="S")
     again = "go on from the checkpoint, if any; --tol, --passes and --max-seconds may be others"
     group.add_argument("--resume", action="store_true", help=again)
+    new = (
+        "go on from a model, with one pass over DATA as further examples; task and reading as its "
+        "own, its parameters stay. Models of the streaming solvers and kernel machines can "
+        "(`widemargin info` tells)"
+    )
+    group.add_argument("--continue", dest="continued", metavar="MODEL", help=new)
+    small = "leave out of MODEL what --continue needs: examples and kernel values"
+    group.add_argument("--for-prediction", action="store_true", help=small)
     group = parser.add_argument_group("afterwards")
     held = "held-out data, to measure the error on"
     group.add_argument("--validation", metavar="FILE", action="append", help=held)

@@ -58,8 +58,14 @@ def described(model: Any, top: int) -> dict[str, Any]:
         "seconds": history.last("seconds"),
         "largest_weights": largest_weights(model, top),
         "fingerprint": str(model.fingerprint_) if hasattr(model, "fingerprint_") else None,
+        "cannot_go_on": why_not(model),
         "training": notes,
     }
+
+
+def why_not(model: Any) -> str | None:
+    """Why the model cannot go on learning; None where it can."""
+    return model._why_not() if hasattr(model, "partial_fit") else "it learns from whole data only"
 
 
 def is_kernel(model: Any) -> bool:
@@ -190,6 +196,9 @@ def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
         rows.append(["trained on", f"{many(about['examples'], what)}{name}"])
     effort = f"{pass_words(about['passes'])}, {clock(about['seconds'])}"
     rows.append(["effort", f"{effort}; {stop_words(model.stopped_by_)}"])
+    reason = about["cannot_go_on"]
+    can = "can go on: train --continue" if reason is None else f"cannot go on: {reason}"
+    rows.append(["learning", can])
     if about["progressive_loss"] is not None:
         rows.append(["progressive", f"mean loss {about['progressive_loss']:.6g} before learning"])
     held = notes.get("evaluation")

@@ -15,6 +15,7 @@ from ..estimators.chunks import shown
 from ..estimators.kernel import Shuffled
 from ..solvers import LaRank, LaSVM
 from ..stopping import Callback
+from ..stream_passes import UNFINISHED
 from ..stream_run import measure_stream
 from ..streams import ArrayStream, StreamError
 from ..streams.disk_file import DiskFull
@@ -110,6 +111,8 @@ def fit_kernel(
         classes = keep_to_memory(args, model, source, classes)
     passes = None if args.passes == "auto" else plan.passes or epochs
     fit_stream(args, model, source, classes, passes, watcher)
+    if model.stopped_by_ not in UNFINISHED:
+        model._rest()  # as after `fit`
 
 
 def keep_to_memory(args: Any, model: Any, source: Any, classes: Any) -> Any:

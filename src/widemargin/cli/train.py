@@ -16,10 +16,11 @@ from ..stopping import HeldOut, Rule, TrainingHinge
 from ..stream_passes import UNFINISHED
 from ..streams import StreamError
 from ..system import INTERRUPTED
+from .continuing import go_on
 from .errors import CommandError, UsageError, as_message
 from .learning import fit
 from .live import Watcher, say
-from .options import check_paths, feature_names, is_kernel_machine, new_model, parse_classes
+from .options import check_paths, feature_names, new_model, parse_classes
 from .planning import Plan, has_state, make_plan
 from .reading import Watched, load_rows, model_options, naming, open_data
 from .scores import evaluated
@@ -42,6 +43,8 @@ MEASURED = ("rank", "regress")
 
 def train(args: Any) -> int:
     """The command."""
+    if args.continued is not None:
+        return go_on(args)
     check_paths(args)
     names, classes, model = feature_names(args), parse_classes(args), new_model(args)
     stream = open_training(args).in_full_chunks()
@@ -66,7 +69,7 @@ def train(args: Any) -> int:
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     model.training_ = notes(stream, time.perf_counter() - began)
-    save(model, args.output)  # before anything else can go wrong
+    save(args, model)  # before anything else can go wrong
     interrupted = model.stopped_by_ == "interrupt"
     if not interrupted:
         add_evaluation(args, model, stream, held_out)
@@ -130,10 +133,10 @@ def watched_rows(args: Any) -> HeldOut:
     return HeldOut((loaded.X, loaded.qid) if args.task == "rank" else loaded.X, loaded.y)
 
 
-def save(model: Any, path: str) -> None:
+def save(args: Any, model: Any) -> None:
     """Write the model, whole or not at all."""
-    with naming(path):
-        model.save(path)
+    with naming(args.output):
+        model.save(args.output, for_prediction=args.for_prediction)
 
 
 # ------------------------------------------------------------------ afterwards
@@ -181,7 +184,7 @@ def add_evaluation(args: Any, model: Any, stream: Watched, held_out: list[Watche
         told = as_message(error).rstrip(".")
         raise CommandError(f"{told}. The model is written all the same: {args.output}") from error
     model.training_["evaluation"] = plain_json({"on": kind, "name": source.name} | result)
-    save(model, args.output)
+    save(args, model)
 
 
 def write_report(args: Any, model: Any) -> None:
@@ -215,7 +218,7 @@ def tell(args: Any, model: Any, stream: Watched, interrupted: bool) -> None:
             args,
             f"left out: {many(model.n_skipped_queries_, 'queries')} without documents to compare",
         )
-    if is_kernel_machine(args):
+    if getattr(model, "is_kernel_machine", False):
         count = model.history_.last("kernel_evaluations")
         patterns = many(model.n_support_, "support patterns")
         say(args, f"{patterns}, {many(int(count), 'kernel values')}")

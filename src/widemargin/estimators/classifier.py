@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,6 +16,7 @@ from ..losses import Taxonomy, cost_matrix
 from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
+from ..run_record import Record
 from ..schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
@@ -303,12 +305,24 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
-    def _taken_up(self, machine, lasting):
+    def _rest(self) -> None:
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
-        run = super()._taken_up(machine, lasting)
+        run: Any = self._run
         is_open = run.learner.task.kind == "classes" and self.class_weight is None
-        self._may_grow = self._may_grow or is_open
-        return run
+        super()._rest()
+        if isinstance(self._lasting, Record):
+            self._lasting.books["may_grow"] |= is_open
+
+    def _own_books(self) -> dict[str, Any]:
+        return super()._own_books() | {"may_grow": self._may_grow}
+
+    def _set_own_books(self, books: dict[str, Any]) -> None:
+        super()._set_own_books(books)
+        self._may_grow = books["may_grow"]
+
+    def _nothing(self):
+        problem, target = self._problem(self._columns, np.empty(0, np.int64))
+        return problem, sp.csr_matrix((0, self._columns)), target
 
     def _admit_classes(self, chunk) -> None:
         """Classes that appear late get their place among the others."""

@@ -22,6 +22,7 @@ from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense,
 from ..magnitudes import check_magnitude, check_total, largest, refuse_overflow
 from ..output_kernels import output_matrix, warn_unless_psd
 from ..run import Certificate
+from ..run_record import Record
 from ..schema import Array, Entry, Mismatch, Schema, Size, check
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
@@ -32,7 +33,7 @@ from ..streams.fingerprint import Fingerprint, hashed_items
 from ..tensorfile import named, under
 from .chunks import check_width, checked_rows
 from .fitting import named_solver
-from .lasting import Lasting, put_down, take_up
+from .lasting import put_down, take_up
 from .streaming import Streaming
 from .weights import check_weights
 
@@ -46,6 +47,12 @@ LINEAR_ONLY = {
     "nonnegative": False,
     "warm_start": False,
 }
+
+#: Why a machine of kernel values that were given cannot go on.
+PRECOMPUTED = (
+    "kernel='precomputed' needs all kernel values at once, those of new examples with earlier ones "
+    "too"
+)
 
 
 def chunk_rows(X) -> int:
@@ -96,7 +103,6 @@ class KernelModel(Streaming):
     _score_losses: Callable
     _auto_kernel_solver: Callable
     _machine: Machine | None
-    _lasting: Lasting | None  # what learning goes on from after `fit`
     _given: Any  # a precomputed kernel, while the model is fitted
     solver_: Any
 
@@ -176,58 +182,66 @@ class KernelModel(Streaming):
             self.fit_stream(Shuffled(X, y, weights, order, solver=solver), passes=max(1, int(most)))
         finally:
             self._n_rows_known = self._given = None
-        assert isinstance(self._run, KernelRun)
-        self._machine, self._lasting = put_down(self._run)
-        self._run = None
+        self._rest()
         if self._is_precomputed:
-            self._lasting = None
+            self._lasting = PRECOMPUTED
+            assert self._machine is not None
             self._machine.support.kernel = Precomputed()
             self.n_features_in_ = n
         if names is not None:
             self.feature_names_in_ = names
         return self
 
+    def _rest(self) -> None:
+        """The fit is at its end: examples and kernel values are let go, the rest can go on."""
+        run = self._run
+        assert isinstance(run, KernelRun)
+        lasting = None if run.learner.holds_examples else self._put_down(run, keeps_values=False)
+        if lasting is not None:
+            lasting.books["is_fixed"] = True  # as many columns as the patterns have
+        self._machine, self._lasting, self._run = (
+            machine_now(run.learner).compacted(),
+            lasting,
+            None,
+        )
+
     def _run_so_far(self):
         """A run that `fit` has put down is taken up again."""
-        run = super()._run_so_far()
         if self.is_kernel_machine and self._is_precomputed:
-            raise ValueError(
-                "kernel='precomputed' needs all kernel values at once, those of new examples with "
-                "earlier ones too: use fit, not partial_fit."
-            )
-        lasting = getattr(self, "_lasting", None)
-        if run is None and lasting is not None and self.is_kernel_machine:
-            self._check_unchanged()
-            run = self._run = self._taken_up(self._current_machine(), lasting)
-        return run
+            raise ValueError(f"{PRECOMPUTED}: use fit, not partial_fit.")
+        return super()._run_so_far()
 
-    def _taken_up(self, machine: Machine, lasting: Lasting) -> KernelRun:
-        """The run that was put down."""
-        trained = self._trained
-        run = self._new_run()
-        self._trained, self._n_rows_known = trained, lasting.n_examples
+    def _take_up(self, run, lasting: Record, machine: Machine | None) -> None:
+        if machine is None:
+            super()._take_up(run, lasting, machine)
+            return
+        self._n_rows_known = lasting.books["n_examples"]
         try:
             take_up(run, machine, lasting)
         finally:
             self._n_rows_known = None
-        self._columns, self._is_fixed = int(self.n_features_in_), True
-        run.history = self.history_
-        super()._watch(run, None)
-        return run
+
+    def _put_down(self, run, keeps_values: bool = True) -> Record:
+        if not self.is_kernel_machine:
+            return super()._put_down(run)
+        record = put_down(run, keeps_values)
+        return record._replace(books=record.books | self._own_books())
 
     def _left_by_fit(self) -> str:
         if not self.is_kernel_machine:
             return super()._left_by_fit()
         name = type(self.solver_).__name__
-        return f"{name} goes on from examples it has seen, and a fitted model holds none of them"
+        return (
+            f"{name} goes on from the examples it has seen, and after `fit` a model holds none of "
+            "them; after partial_fit it does"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a run that is under way is put down."""
+        """For copies and pickles: the machine of a run under way stays beside its record."""
         state: Any = super().__getstate__()
-        run = state.get("_run")
-        if isinstance(run, KernelRun) and run.learner is not None:
-            machine, lasting = put_down(run, is_under_way=True)
-            state = state | {"_run": None, "_machine": machine, "_lasting": lasting}
+        run = getattr(self, "_run", None)
+        if state.get("_run") is None and isinstance(run, KernelRun) and run.learner is not None:
+            state = state | {"_machine": machine_now(run.learner).compacted()}
         return state
 
     def planned_epochs(self, y, n: int) -> int:
@@ -285,15 +299,14 @@ class KernelModel(Streaming):
             )
         return solver
 
-    def _new_run(self):
+    def _new_run(self, rng=None):
         if not self.is_kernel_machine:
-            return super()._new_run()
+            return super()._new_run(rng)
         self._check_kernel_parameters()
         solver = self._streaming_solver()
         self._columns, self._is_fixed, self._trained = 0, False, None
         self._machine = self._lasting = None
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
+        rng = self._new_generator() if rng is None else rng
 
         def make_task() -> KernelTask:
             task = self._kernel_task(solver)

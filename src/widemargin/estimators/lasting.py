@@ -1,83 +1,116 @@
-"""What a kernel machine keeps after `fit`: what predicts, and what learning goes on from.
+"""What a model keeps to go on learning from, and whether it can.
 
-A run is **put down**: its patterns with a coefficient make the machine that predicts, the other
-patterns and the learner's arrays are kept beside it. Neither the training data nor kernel values
-are. **Taken up**, the learner has the same patterns in the same slots and computes kernel values
-between them anew.
-
-A pickle of a run under way has the examples that its learner holds, as the run itself does; else
-`partial_fit` could not go on. What `fit` leaves behind has none.
+A run is **put down** as a `Record`: for pickles, for files, and after `fit` of a kernel machine.
+**Taken up** again it goes on as if nothing had happened. Of a kernel machine the patterns with a
+coefficient are the machine that predicts; the record has the slots of these, and all patterns of
+the other slots. After `fit` kernel values between patterns are left out and computed anew; a run
+that is under way has them, since values computed anew could differ in their last bit.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..expansion import Machine, Support
 from ..kernel_run import KernelRun, machine_now
+from ..persistence import known_solvers
+from ..run_record import Record, books_of, give_back
+from ..schema import Array, Mismatch, Schema, check
+from ..solvers.caches.example_arrays import NotPlain
 from ..solvers.kernel_learner import KERNEL_VALUES
-from ..tensorfile import named
+from ..tensorfile import named, under
 
-#: What a run knows besides its learner.
-BOOKS = (
-    "rng",
-    "rows",
-    "passes",
-    "n_rows",
-    "n_calls",
-    "seconds",
-    "total_cost",
-    "fingerprint",
-    "spacing",
+#: What becomes of a model that cannot go on.
+ADVICE = (
+    "A new estimator (sklearn.base.clone) begins anew, and so does fit; one that is to go on "
+    "begins with partial_fit or fit_stream."
 )
 
 
-class Lasting(NamedTuple):
-    """What learning goes on from, besides the machine."""
+def put_down(run: KernelRun, keeps_values: bool = True) -> Record:
+    """What a kernel machine goes on from, besides the machine."""
+    learner, slots = run.learner, machine_now(run.learner).kept
+    left_out = ("support.", *(() if keeps_values else KERNEL_VALUES))
+    arrays = {n: array for n, array in learner.arrays().items() if not n.startswith(left_out)}
+    others = np.setdiff1d(np.arange(learner.support.n_slots), slots)
+    arrays |= named("others.", learner.support.part(others).arrays())
+    counts = {
+        "n_evaluations": learner.support.n_evaluations,
+        "n_examples": learner.task.n_examples,
+    }
+    return Record(arrays | {"machine_slots": slots}, books_of(run) | counts)
 
-    arrays: dict[str, np.ndarray]  # of the learner, without patterns; see `put_down`
-    slots: np.ndarray  # those of the machine's patterns
-    others: Support  # patterns of the other slots
-    n_evaluations: int
-    n_examples: int | None  # in a pass, where known
-    books: dict[str, Any]
+
+def take_up(run: KernelRun, machine: Machine, record: Record) -> None:
+    """Let a new run go on from one that was put down."""
+    arrays, old = dict(record.arrays), machine.support
+    others, whole = like(old), like(old)
+    if record.path is not None:
+        check_slots(arrays, old, others)
+    slots = arrays.pop("machine_slots")
+    others.restore(under("others.", arrays))
+    whole.store(slots, old.patterns)
+    free = np.setdiff1d(np.arange(slots.size + others.n_slots), slots, assume_unique=True)
+    whole.store(free, others.patterns)
+    whole.n_evaluations = record.books["n_evaluations"]
+    run.learner = run.solver.kernel_learner(run.make_task(), like(old), run.rng)
+    mine = {n: array for n, array in arrays.items() if not n.startswith("others.")}
+    give_back(run, record._replace(arrays=mine | named("support.", whole.arrays())))
 
 
-def put_down(run: KernelRun, is_under_way: bool = False) -> tuple[Machine, Lasting | None]:
-    """The machine, and what goes on.
-
-    A learner that holds examples leaves None, or if it is under way these and its kernel values.
-    """
-    learner = run.learner
-    machine = machine_now(learner)
-    if learner.holds_examples and not is_under_way:
-        return machine.compacted(), None
-    left_out = ("support.", *(() if learner.holds_examples else KERNEL_VALUES))
-    lasting = Lasting(
-        {n: array for n, array in learner.arrays().items() if not n.startswith(left_out)},
-        machine.kept,
-        learner.support.part(np.setdiff1d(np.arange(learner.support.n_slots), machine.kept)),
-        learner.support.n_evaluations,
-        learner.task.n_examples,
-        {name: getattr(run, name) for name in BOOKS},
+def check_slots(arrays: dict[str, np.ndarray], old: Support, others: Support) -> None:
+    """Each slot is that of one pattern, of the machine or of the others."""
+    found = {n: a for n, a in arrays.items() if n.startswith(("machine_slots", "others."))}
+    schema = Schema(
+        others.schema().under("others."),
+        Array("machine_slots", "i8", (old.n_slots,), low=0, order="increasing"),
     )
-    return machine.compacted(), lasting
+    sizes = check(schema.under("run."), named("run.", found))
+    if found["machine_slots"].max(initial=-1) >= old.n_slots + sizes["run.others.n_slots"]:
+        raise Mismatch("array 'run.machine_slots' has a slot that is not there")
 
 
-def take_up(run: KernelRun, machine: Machine, lasting: Lasting) -> None:
-    """Let a new run go on from a run that was put down."""
-    for name, value in lasting.books.items():
-        setattr(run, name, value)
-    old = machine.support
-    whole = Support(old.kernel, old.n_columns, old.dtype, old.dense)
-    whole.store(lasting.slots, old.patterns)
-    others = np.setdiff1d(
-        np.arange(lasting.slots.size + lasting.others.n_slots), lasting.slots, assume_unique=True
-    )
-    whole.store(others, lasting.others.patterns)
-    whole.n_evaluations = lasting.n_evaluations
-    support = Support(old.kernel, old.n_columns, old.dtype, old.dense)
-    run.learner = run.solver.kernel_learner(run.make_task(), support, run.rng)
-    run.learner.restore(lasting.arrays | named("support.", whole.arrays()))
+def like(support: Support) -> Support:
+    """A support for patterns like those, without any."""
+    return Support(support.kernel, support.n_columns, support.dtype, support.dense)
+
+
+def kept(model: Any) -> Record | str:
+    """What a model goes on from, or why it cannot."""
+    run: Any = getattr(model, "_run", None)
+    lasting: Any = getattr(model, "_lasting", None)
+    if run is None or run.learner is None:
+        if lasting is None:
+            return model._left_by_fit()
+        if isinstance(lasting, str):
+            return lasting
+    changed = changes(model)
+    if changed is not None:
+        return changed
+    if type(model._streaming_solver()) not in known_solvers().values():
+        return "its solver is code of the caller's own, and a file holds no code"
+    try:
+        return lasting if run is None else model._put_down(run)
+    except NotPlain as error:
+        return str(error)
+
+
+def changes(model: Any) -> str | None:
+    """Which parameter is another one than the model was trained with."""
+    trained: Any = getattr(model, "_trained", None)
+    for name, value in ((trained and model._shaping_params()) or {}).items():
+        if not is_same(value, trained[name]):
+            return f"{name} was {trained[name]!r} when the model was trained and is {value!r} now"
+    return None
+
+
+def is_same(one: Any, two: Any) -> bool:
+    """Equality of parameters, arrays among them."""
+    if one is two:
+        return True
+    try:
+        return bool(np.all(np.asarray(one == two)))
+    except (TypeError, ValueError):
+        return False

@@ -327,6 +327,9 @@ max_seconds, stop, warm_start, random_state
             raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but {len(Y)} sets of labels.")
         return self._problem(X.shape[1]), Y, chunk.weight
 
+    def _nothing(self):
+        return self._problem(self._columns), [], []
+
     def _geometry(self, n_weights: int) -> Geometry:
         """The regulariser; weights of pairs have the prior (0, 1)."""
         bias = intercept_size(self)

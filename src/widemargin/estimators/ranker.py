@@ -107,6 +107,7 @@ random_state
 
     _saved = ("n_skipped_queries_",)
     _needed = ("n_features_in_", "n_skipped_queries_")
+    _no_checkpoint = "which queries a stream leaves out is known at its end"
 
     def __init__(
         self,
@@ -188,7 +189,7 @@ random_state
         check_parameters(self)
         ranking_problem(self.loss, 1)
         X, y, qid, sample_weight = joined_queries(X, y, qid, sample_weight)
-        is_first = getattr(self, "_run", None) is None
+        is_first = self._run_so_far() is None
         before = 0 if is_first else self.n_skipped_queries_
         X, y = checked_data(self, X, y, y_numeric=True, reset=is_first)
         qid = query_of_rows(qid, X.shape[0])
@@ -284,6 +285,9 @@ random_state
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
+
+    def _nothing(self):
+        return self._problem, [], []
 
     def _inputs(self, chunk: Chunk) -> Queries:
         """The queries of a chunk with as many columns as any chunk so far, finite."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -169,6 +170,9 @@ stop, warm_start, random_state
     def _encode(self, chunk, X):
         """The problem, targets and weights of a chunk."""
         return self._problem(X.shape[1]), *self._targets(chunk)
+
+    def _nothing(self):
+        return self._problem(self._columns), sp.csr_matrix((0, self._columns)), np.empty(0)
 
     def _targets(self, chunk):
         """Finite targets and factors of C of a chunk."""

@@ -6,7 +6,6 @@ An estimator gives what `Streaming` lists; everything else is here.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..geometry import Geometry, check_size
 from ..magnitudes import check_magnitudes
 from ..oracle import make_oracle
 from ..run import Certificate
+from ..run_record import Record
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
 from ..stopping import HeldOut, each_rule
 from ..stream_passes import UNFINISHED, Driver
@@ -38,12 +38,11 @@ from .fitting import (
     with_columns,
 )
 from .flat_weights import shaped_geometry
-from .weights import check_weights, checked_weights
+from .going_on import GoesOn
+from .weights import check_weights
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
 STREAMING = (StreamingDual, OutOfCore)
-#: Parameters that may differ between two calls.
-LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_state")
 
 
 def is_streaming(solver: Any) -> bool:
@@ -51,7 +50,7 @@ def is_streaming(solver: Any) -> bool:
     return isinstance(named_solver(solver) if solver != "auto" else None, STREAMING)
 
 
-class Streaming:
+class Streaming(GoesOn):
     """Mixin: learning from streams.
 
     The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
@@ -70,6 +69,8 @@ class Streaming:
     n_features_in_: int
     _begin_stream: Callable
     _encode: Callable
+    history_: Any
+    solver_: Any
     _n_outputs: Any
     _attributes: Callable
     _flat_weights: Callable
@@ -78,7 +79,11 @@ class Streaming:
     _certificate: Any
     _trained: Any
     _run: StreamRun | None
+    _lasting: Record | str | None  # what learning goes on from, or why it cannot
     uncertified_: str | None
+
+    #: Why there are no checkpoints, for estimators that have none.
+    _no_checkpoint: str | None = None
 
     # ------------------------------------------------------------ what users call
 
@@ -107,7 +112,7 @@ class Streaming:
         keep_checkpoint=False,
         on_progress=None,
     ):
-        """Learn from a stream, a chunk at a time.
+        """Learn from a stream, a chunk at a time; what was learnt before is forgotten.
 
         Parameters
         ----------
@@ -136,6 +141,8 @@ class Streaming:
         """
         stream = as_stream(stream)
         self._check_parameters()
+        if checkpoint is not None and self._no_checkpoint is not None:
+            raise TypeError(f"{type(self).__name__} makes no checkpoint: {self._no_checkpoint}.")
         reads_once = isinstance(self._streaming_solver(), OutOfCore)
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
@@ -244,77 +251,6 @@ class Streaming:
             self.feature_names_in_ = names
         return self
 
-    def _partial_fit(self, X, y, sample_weight, classes):
-        self._check_parameters()
-        run = self._run_so_far()
-        X, y = self._checked_part(X, y, run is None)
-        weights = checked_weights(sample_weight, Chunk(X).size)
-        if run is None:
-            self._check_fresh()
-            self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
-            run = self._run = self._new_run()
-            if isinstance(run.solver, OutOfCore):
-                raise ValueError(
-                    "out_of_core reads a stream to its end; partial_fit has none. Use "
-                    "solver='streaming_dual' or 'auto'."
-                )
-            self._watch(run, None)
-        else:
-            self._check_unchanged()
-        before = max(run.rows, run.n_rows or 0)
-        chunk = Chunk(X, y, row=before, weight=weights, n_before=before)
-        with run.running():
-            run.absorb(chunk, is_new=True)
-            run.tidy(chunk.size)
-            run.record()
-        self._is_fixed = True
-        self._settle(run, None)
-        return self
-
-    def _check_unchanged(self) -> None:
-        """What was learnt belongs to the parameters it was learnt with."""
-        now = getattr(self, "_trained", None) and self._shaping_params()
-        for name, value in (now or {}).items():
-            if not is_same(value, self._trained[name]):
-                raise ValueError(
-                    f"{name} was {self._trained[name]!r} when the model was trained and is "
-                    f"{value!r} now; fit it anew."
-                )
-
-    def _shaping_params(self) -> dict[str, Any]:
-        """The parameters that shape the problem."""
-        params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return {name: value for name, value in params.items() if name not in LIMITS}
-
-    def _run_so_far(self) -> StreamRun | None:
-        """The run that `partial_fit` goes on with, if there is one."""
-        return getattr(self, "_run", None)
-
-    def _check_fresh(self) -> None:
-        """`partial_fit` goes on from more than weights, which is all that files have."""
-        if not hasattr(self, "history_"):
-            return
-        if not hasattr(self, "_run"):
-            raise ValueError(
-                "This model was loaded from a file, which holds what predictions need, not what "
-                "learning goes on from; partial_fit cannot go on with it. Pickle the estimator "
-                "instead, or use a new one; a stream that was cut short goes on from its "
-                "checkpoint, fit_stream(..., checkpoint=..., resume=True)."
-            )
-        warnings.warn(
-            f"partial_fit cannot go on from this model: {self._left_by_fit()}. It begins anew.",
-            UserWarning,
-            stacklevel=4,
-        )
-
-    def _left_by_fit(self) -> str:
-        """Why `partial_fit` cannot go on after `fit`."""
-        name = type(self.solver_).__name__
-        return (
-            f"`fit` by {name} keeps the weights alone, not what learning goes on from; a model "
-            "that is to go on begins with partial_fit or fit_stream"
-        )
-
     # ------------------------------------------------------------ for all estimators
 
     def _check_parameters(self) -> None:
@@ -332,17 +268,21 @@ class Streaming:
             )
         return solver
 
-    def _new_run(self) -> StreamRun:
+    def _new_run(self, rng: np.random.Generator | None = None) -> StreamRun:
         solver = self._streaming_solver()
         if self._stops(HeldOut) or getattr(self, "warm_start", False):
             raise ValueError(
                 "stop=... (but for HeldOut) and warm_start=True are for solvers that have all "
                 "data; a stream is limited by passes and max_seconds."
             )
-        self._columns, self._is_fixed, self._trained = 0, False, None
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
+        self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
+        rng = self._new_generator() if rng is None else rng
         return StreamRun(solver, self._geometry, rng, self._oracle_of, self.tol)
+
+    def _new_generator(self) -> np.random.Generator:
+        """Random numbers of a fit."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed)
 
     def _watch(self, run: StreamRun, stream: Stream | None) -> None:
         """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
@@ -425,16 +365,6 @@ class Streaming:
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
         self.progressive_loss_ = run.learner.progressive.mean
         self.n_examples_seen_ = run.fingerprint.count
-
-
-def is_same(one: Any, two: Any) -> bool:
-    """Equality of parameters, arrays among them."""
-    if one is two:
-        return True
-    try:
-        return bool(np.all(np.asarray(one == two)))
-    except (TypeError, ValueError):
-        return False
 
 
 def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once) -> None:

@@ -33,6 +33,7 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     rescaling: str
     coef_: np.ndarray
     _problem: Any
+    _width = 0  # columns of the inputs, where they are rows
 
     def _fit_problem(self, X, Y, weights=None):
         """Learn `coef_` of `_problem` from inputs and truths of equal number."""
@@ -60,7 +61,12 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         n = len(chunk.y)
         if chunk.size != n:
             raise ValueError(f"{chunk.where(0)}: X has {chunk.size} examples and y has {n}.")
+        shape: tuple[int, ...] = np.shape(chunk.X) if hasattr(chunk.X, "shape") else ()
+        self._width = int(shape[1]) if len(shape) == 2 else 0
         return checked_items(chunk.X, chunk.source)
+
+    def _nothing(self):
+        return self._problem, sp.csr_matrix((0, self._width)), np.empty(0, np.int64)
 
     def _other_rows(self, X):
         return checked_items(X)
@@ -206,6 +212,13 @@ random_state
         if chunk.row == 0:
             check_first(self.problem, X, chunk.y)
         return super()._encode(chunk, X)
+
+    def _own_books(self) -> dict[str, Any]:
+        return super()._own_books() | {"columns": self._width}
+
+    def _set_own_books(self, books: dict[str, Any]) -> None:
+        super()._set_own_books(books | {"columns": 0})
+        self._width = books["columns"]
 
     def predict(self, X) -> list[Any]:
         """The best output of each input."""

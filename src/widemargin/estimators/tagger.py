@@ -79,6 +79,7 @@ max_seconds, stop, warm_start, random_state
     [['DET', 'NOUN', 'VERB']]
     """
 
+    _no_checkpoint = "the columns of names are numbered as they come"
     _saved = ("weights_", "feature_names_", "edge_names_", "n_edges_")
     _needed = ("n_features_in_", "n_edges_")
     _derived = ("coef_", "intercept_")
@@ -328,6 +329,9 @@ max_seconds, stop, warm_start, random_state
         self._columns = max(self._columns, X.n_columns)
         self._set_problem(X)
         return X
+
+    def _nothing(self):
+        return self._chain, [], []
 
     def _encode(self, chunk, X):
         truths = self._truths(chunk.y, X, chunk.where)

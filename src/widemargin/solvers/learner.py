@@ -116,9 +116,11 @@ class Learner(Protocol):
 
 @runtime_checkable
 class RenewsPoint(Protocol):
-    """A learner that makes its dual point anew from what it keeps."""
+    """A learner that makes both ends anew from what it keeps; whoever asks changes nothing."""
 
     def dual_point(self) -> DualPoint: ...
+
+    def kept_primal(self) -> float: ...
 
 
 class WithoutObjective:

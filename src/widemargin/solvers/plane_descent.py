@@ -29,6 +29,7 @@ from ..oracle import make_oracle
 from ..schema import MOST, Array, Relation, Schema
 from ..tensorfile import named, under
 from ..user_warnings import warn_user
+from .caches.example_arrays import EXAMPLES, example_arrays, examples_of
 from .caches.planes import joined, predicted_losses, size_of, taken, widening
 from .damping import (
     inner_tolerance,
@@ -331,14 +332,10 @@ class PlaneDescent(WithoutObjective):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that changes, by name."""
-        if self.window:
-            raise TypeError(
-                "A checkpoint holds numbers only, not the examples of a window: use "
-                "working_set='sequential', or no checkpoint."
-            )
         found = {name: getattr(self, name) for name in SAVED}
         found |= {"w": np.stack(self.iterates), "mean": np.stack(self.means)}
         found |= named("working.", self.working.arrays())
+        found |= named("X.", example_arrays(self.X)) | named("Y.", example_arrays(self.Y))
         return found | {"progressive": self.progressive.numbers, "passes": np.array([self.passes])}
 
     def schema(self) -> Schema:
@@ -356,6 +353,8 @@ class PlaneDescent(WithoutObjective):
             Array("passes", "i8", (1,), low=0, high=MOST),
             PROGRESSIVE,
             self.working.schema(0).under("working."),
+            Schema(EXAMPLES, prefix="X.", optional=True),
+            Schema(EXAMPLES, prefix="Y.", optional=True),
         )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -371,6 +370,7 @@ class PlaneDescent(WithoutObjective):
         self.working.restore(under("working.", arrays))
         self.progressive.numbers[:] = arrays["progressive"]
         self.passes = int(arrays["passes"][0])
+        self.X, self.Y = (examples_of(under(name, arrays)) for name in ("X.", "Y."))
 
 
 SAVED = ("tracks", "losses", "own", "counts", "last")

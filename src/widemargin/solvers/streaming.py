@@ -305,6 +305,15 @@ class StreamLearner:
         """v and l(alpha) made anew; the dual value of a certificate."""
         return self.cache.dual_point()
 
+    def kept_primal(self) -> float:
+        """Objective of `w` over the kept examples, made anew where it is an estimate."""
+        cache = self.cache
+        if not cache.is_estimate:
+            return cache.primal
+        n_visits = cache.n_visits
+        primal, cache.n_visits = cache.measured(), n_visits
+        return primal
+
     def end_pass(self, tol: float) -> None:
         """The schedule's last word; `OnGap` optimises the cache to `tol`."""
         if len(self.cache):

@@ -28,15 +28,21 @@ from ...planes import (
     empty_planes,
     grow,
     grow_state,
+    plane_arrays,
+    plane_schema,
+    planes_of,
     seeded_state,
     settle_all,
     sparse_dot,
 )
 from ...problem import GivesPlanes, PredictionLosses
-from ...schema import Schema
+from ...rounding import Bounded
+from ...schema import MOST, Array, Entry, Schema
 from ...sequences import Sequences, joined_sequences
+from ...tensorfile import named, under
 from ..dual_coordinate import visit
 from ..learner import widened
+from .example_arrays import EXAMPLES, example_arrays, examples_of
 from .pool import IDLE, Explored, Retired
 
 #: Sweeps over kept planes after one that decodes.
@@ -260,19 +266,71 @@ class PlaneCache:
             state.w[:] = self.geometry.weights(state.v)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        raise TypeError(
-            "A checkpoint holds numbers only, and the examples of this problem are objects of its "
-            "own: checkpoints are for classification and regression without prior, "
-            "nonnegative or slack rescaling."
-        )
+        """Everything, as named arrays; `NotPlain` where the examples are objects of a user's."""
+        state, base = self.state, self.base
+        found = {name: getattr(state, name) for name in STATE}
+        found |= named("planes.", plane_arrays(state.planes))
+        found |= named("X.", example_arrays(self.X)) | named("Y.", example_arrays(self.Y))
+        return found | {
+            "w": state.w if state.w is not state.v else np.empty(0),
+            "row_numbers": self.row_numbers,
+            "here": np.array(sorted(self.here), np.int64),
+            "retired.rows": self.retired.rows,
+            "retired.duals": self.retired.duals,
+            "base": base.v,
+            "base_error": base.error,
+            "numbers": np.array(
+                [self.primal, self.n_visits, self.object_bytes, self.is_estimate, *base.linear]
+            ),
+        }
 
     def schema(self) -> Schema:
-        """Refused, as `arrays` is."""
-        self.arrays()
-        return Schema()
+        """What `arrays` are."""
+        counts = (Entry(name, 0, MOST, whole=True) for name in ("visits", "bytes"))
+        sums = Entry("is_estimate", 0, 1), Entry("linear"), Entry("linear_error", 0)
+        per_example = (Array(name, "f8", ("n",), low=0) for name in ("cost", "mass", "hinge"))
+        per_weight = (Array(name, "f8", ("n_weights",)) for name in ("v", "base", "base_error"))
+        return Schema(
+            *per_example,
+            *(Array(name, "i8", ("n",), low=0) for name in ("rest", "still")),
+            *(Array(name, "f8", (1,)) for name in ("linear", "gained")),
+            *per_weight,
+            Array("w", "f8", (0 if self.state.w is self.state.v else "n_weights",)),
+            Array("row_numbers", "i8", ("n",), low=0, high=MOST),
+            Array("here", "i8", ("n_here",), low=0, high=MOST, order="increasing"),
+            Array("retired.rows", "i8", ("n_retired",), low=0, high=MOST, order="increasing"),
+            Array("retired.duals", "f8", ("n_retired",), low=0),
+            Array("numbers", "f8", (6,), entries=(Entry("primal"), *counts, *sums)),
+            plane_schema().under("planes.", {"n": "n", "n_weights": "n_weights"}),
+            Schema(EXAMPLES, prefix="X.", optional=True),
+            Schema(EXAMPLES, prefix="Y.", optional=True),
+        )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays()
+        """The state that `arrays` gave."""
+        parts: dict[str, Any] = {name: arrays[name].copy() for name in STATE}
+        w = arrays["w"].copy() if arrays["w"].size else parts["v"]
+        planes = planes_of(under("planes.", arrays), len(parts["cost"]))
+        scratch = np.zeros(w.size)
+        self.state = self.state._replace(planes=planes, w=w, scratch=scratch, **parts)
+        self.X, self.Y = (examples_of(under(name, arrays)) for name in ("X.", "Y."))
+        self.row_numbers = arrays["row_numbers"].copy()
+        self.here = set(arrays["here"].tolist())
+        self.retired.rows = arrays["retired.rows"].copy()
+        self.retired.duals = arrays["retired.duals"].copy()
+        self.primal, visits, size, estimate, *linear = arrays["numbers"].tolist()
+        self.base = DualPoint(Bounded(*linear), arrays["base"].copy(), arrays["base_error"].copy())
+        self.n_visits, self.object_bytes = int(visits), int(size)
+        self.is_estimate, self._oracle = bool(estimate), None
+        counts = [int(np.shape(x)[0]) if hasattr(x, "shape") else len(x) for x in (self.X, self.Y)]
+        if counts != [len(self)] * 2:
+            raise ValueError(f"{counts[0]} inputs and {counts[1]} truths of {len(self)} examples")
+        if len(self):
+            self.oracle()  # the problem refuses what it cannot take
+
+
+#: Arrays of the state that are kept as they are; scratch is zero, and the rest follows.
+STATE = ("cost", "mass", "hinge", "rest", "still", "linear", "gained", "v")
 
 
 def predicted_losses(problem, X, Y, w: np.ndarray) -> np.ndarray:
