@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -104,10 +105,8 @@ class RowObjective:
     def hinges(self, w: np.ndarray) -> Number:
         """sum_i C_i hinge_i."""
         table, extra = self.parts(w)
-        n, step = self.X.shape[0], max(1, PRODUCTS // self.hinge_width())
         parts = []
-        for start in range(0, n, step):
-            some = slice(start, min(n, start + step))
+        for some in self.blocks():
             found = scores(self.X[some], table, self.bias)
             parts.append((self.hinge.exact(found, some, extra) * self.cost[some]).sum(0).number())
         total = Number(0.0)
@@ -124,24 +123,35 @@ class RowObjective:
         """The objective."""
         return self.prior.value(w).plus(self.hinges(w))
 
+    def blocks(self) -> Iterator[slice]:
+        """Rows whose hinges are evaluated at a time."""
+        n, step = self.X.shape[0], max(1, PRODUCTS // self.hinge_width())
+        return (slice(start, min(n, start + step)) for start in range(0, n, step))
+
     def rough(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and a subgradient in plain float64."""
-        table, extra = self.parts(w)
-        d = self.X.shape[1]
-        some = slice(0, self.X.shape[0])
-        given = np.asarray(self.X @ table[:, :d].T)
+        total, gradient = self.prior.rough(w)
+        for some in self.blocks():
+            hinge, slope = self.rough_hinges(w, some)
+            total, gradient = total + hinge, gradient + slope
+        return total, gradient
+
+    def rough_hinges(self, w: np.ndarray, some: slice) -> tuple[float, np.ndarray]:
+        """sum of C_i hinge_i and its derivative, of some rows."""
+        (table, extra), d = self.parts(w), self.X.shape[1]
+        X, cost = self.X[some], self.cost[some]
+        given = np.asarray(X @ table[:, :d].T)
         if self.bias:
             given = given + self.bias * table[:, d]
         hinge, slope, more = self.hinge.rough(given, some, extra)
-        slope = slope * self.cost[:, None]
-        gradient = np.asarray(self.X.T @ slope).T
+        slope = slope * cost[:, None]
+        found = np.asarray(X.T @ slope).T
         if self.bias:
-            gradient = np.column_stack([gradient, self.bias * slope.sum(0)])
-        flat = gradient.ravel()
+            found = np.column_stack([found, self.bias * slope.sum(0)])
+        flat = found.ravel()
         if self.hinge.n_extra:
-            flat = np.append(flat, (more * self.cost[:, None]).sum(0))
-        value, own = self.prior.rough(w)
-        return value + float(self.cost @ hinge), own + flat
+            flat = np.append(flat, cost @ more)
+        return float(cost @ hinge), flat
 
     def float_error(self, w: np.ndarray) -> float:
         """What an evaluation in float64 may be wrong by."""
