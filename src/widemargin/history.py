@@ -86,7 +86,9 @@ class History:
         """What its columns must be in a file: `names` are those of the file, some are needed."""
         further = [name for name in names if COLUMN_NAME.fullmatch(name)]
         every = dict.fromkeys((*COLUMNS, "exact", *needed, *further))
-        return Schema(*(Array(name, "f8", ("rows",), nan=True) for name in every))
+        columns = (Array(name, "f8", ("n_rows",), nan=True) for name in every if name != "rows")
+        rows = Array("rows", "f8", ("n_rows",), low=0, whole=True, optional="rows" not in needed)
+        return Schema(*columns, rows)
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
