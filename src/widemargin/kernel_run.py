@@ -5,8 +5,8 @@
 The dual value of LaSVM and LaRank is a lower bound for all data seen, since examples that were
 passed over have dual variables 0. Both ends of a certificate are made anew in double precision by a
 pass at fixed f (`kernel_certificate.py`), which costs as many kernel values as predicting all data.
-`fit` ends with one where that is at most an eighth of the values that learning took; else it is made
-on request (`verify`). SVMD and NORMA have no objective to be certified.
+`fit` ends with one where that is at most an eighth of the values that learning took; else it is
+made on request (`verify`). SVMD and NORMA have no objective to be certified.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .stream_run import StreamRun, add_part, check_same, spacing
 from .streams import Chunk, Stream
 from .streams.fingerprint import Fingerprint
 
-#: Kernel values of a pass at fixed f for each that learning took, at most, where `fit` makes one: in
-#: double precision they are dearer, and this many take a fifth of its time or less. So few that they
-#: take milliseconds are made in any case.
+#: Kernel values of a pass at fixed f for each that learning took, at most, where `fit` makes one:
+#: in double precision they are dearer, and this many take a fifth of its time or less. So few that
+#: they take milliseconds are made in any case.
 SHARE, FEW = 0.125, 1 << 16
 
 
