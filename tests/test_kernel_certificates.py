@@ -7,70 +7,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from audits.kernel_judge import LONG, exact_values, objective
 from widemargin import SVMClassifier, load
 from widemargin.kernel_bounds import bounded_scores, bounded_square, kernel_sum, numbers_of
-from widemargin.kernels import RBF, ChiSquared, Intersection, Laplacian, Linear, Polynomial
+from widemargin.kernels import RBF, ChiSquared, Laplacian, Linear, Polynomial
 from widemargin.losses import Taxonomy
 from widemargin.solvers import LaRank, LaSVM, OneSlack, SOnline
-
-LONG = np.longdouble
-
-
-# ------------------------------------------------------------------------ the judge
-
-
-def exact_values(kernel, A, B) -> np.ndarray:
-    """k of all pairs in long double."""
-    A, B = np.asarray(A, LONG), np.asarray(B, LONG)
-    if isinstance(kernel, Linear):
-        return A @ B.T
-    if isinstance(kernel, Polynomial):
-        return (LONG(kernel.gamma) * (A @ B.T) + LONG(kernel.coef0)) ** kernel.degree
-    away, both = A[:, None] - B[None], A[:, None] + B[None]
-    if isinstance(kernel, Intersection):
-        return np.minimum(A[:, None], B[None]).sum(axis=2)
-    terms = {RBF: away**2, Laplacian: abs(away)}.get(type(kernel))
-    if terms is None:
-        terms = away**2 / np.where(both > 0, both, 1)
-    return np.exp(-LONG(kernel.gamma) * terms.sum(axis=2))
-
-
-def hinges(F, y, model) -> np.ndarray:
-    """Structured hinges of class numbers y."""
-    cost = model.loss_matrix_.astype(LONG)
-    slack = model.rescaling == "slack"
-    if F.shape[1] == 1:
-        size, sign = np.where(y == 1, cost[1, 0], cost[0, 1]), np.where(y == 1, 1, -1)
-        return np.maximum(0, size * (1 - sign * F[:, 0]) if slack else size - sign * F[:, 0])
-    away = F - F[np.arange(len(y)), y][:, None]
-    return (cost[y] * (1 + away) if slack else cost[y] + away).max(axis=1)
-
-
-def objective(model, X, y, C, values) -> float:
-    """The objective of what the model returns over the rows as given; `values` gives k."""
-    machine = model._current_machine()
-    centres = np.asarray(
-        machine.support.patterns.plain.toarray()
-        if not machine.support.dense
-        else machine.support.patterns.plain,
-        LONG,
-    )
-    beta = np.asarray(
-        machine.proof if machine.dual is not None and has_kappa(model) else machine.coefficients,
-        LONG,
-    )
-    kappa = kappa_of(model, beta.shape[1])
-    F = values(X, centres) @ beta @ kappa + machine.offsets.astype(LONG)
-    square = np.einsum("sy,st,tz,zy->", beta, values(centres, centres), beta, kappa)
-    return square / 2 + (np.asarray(C, LONG) * hinges(F, y, model)).sum()
-
-
-def has_kappa(model) -> bool:
-    return not isinstance(model.output_kernel, str)
-
-
-def kappa_of(model, n_outputs: int) -> np.ndarray:
-    return np.asarray(model.output_kernel if has_kappa(model) else np.eye(n_outputs), LONG)
 
 
 def judged(model, X, y, C, values, best=None):
