@@ -21,8 +21,8 @@ NAME = "bounds-checked"
 TARGET = 200
 #: Compiled code that checks is kept apart from all other.
 CACHE = Path(__file__).parents[1] / "audit-output" / "bounds-checked-cache"
-#: Kernels that go by the sizes of their arrays alone: they have nothing to notice.
-BY_SIZE: frozenset[str] = frozenset()
+#: Kernels that small fits call with nothing to do, or that go by the sizes of their arrays alone.
+IDLE = frozenset({"gram.squeeze_rows"})
 #: Arrays with such names hold indices.
 INDICES = ("ind", "col", "row", "slot", "order", "label", "chosen")
 
@@ -38,8 +38,12 @@ def trial(seed: int, folder: Path) -> str | None:
     name = names[seed % len(names)]
     with recording() as calls:
         quiet(fits()[name], rng)
-    blind = {kernel for (kernel, _), found in list(calls.items()) if not notices(*found, rng)}
-    blind = sorted(blind - BY_SIZE)
+    blind = {
+        called
+        for (called, _), (kernel, given) in list(calls.items())
+        if not any(notices(kernel, args, rng) for args in given)
+    }
+    blind = sorted(blind - IDLE)
     return f"{name}: nothing was noticed by {', '.join(blind)}" if blind else None
 
 
@@ -56,11 +60,11 @@ def look_at_indices() -> None:
 
 def notices(kernel: Any, args: tuple, rng: np.random.Generator) -> bool:
     """Whether a compiled function raises IndexError for one of the spoilt arguments at least."""
-    known = set(kernel.overloads)
+    known = list(map(kernel.typeof_pyval, args))
     found = has_arrays = False
     for spoilt in spoilt_arguments(kernel, args, rng):
         has_arrays = True
-        if tuple(map(kernel.typeof_pyval, spoilt)) not in known:
+        if list(map(kernel.typeof_pyval, spoilt)) != known:
             continue  # an array of another layout would be compiled for
         try:
             kernel(*spoilt)

@@ -256,12 +256,12 @@ def dense_case(rng: np.random.Generator, table: np.ndarray) -> Case:
         "foreign bytes": table.astype(">f8"),
         "long double": table.astype(np.longdouble),
         "lists": table.tolist(),
-        "objects": table.astype(object),
         "read-only": frozen_array(table),
         "a view of bytes": np.frombuffer(table.tobytes()).reshape(table.shape),
     }
     n, d = table.shape
     odd = {
+        "objects": table.astype(object),
         "half": table.astype(np.float16),
         "integers": (9 * table).astype(np.int8),
         "booleans": table > 0.5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,17 +13,20 @@ from numba.core.registry import CPUDispatcher
 
 from widemargin import compile
 
-#: By name and number: a function and copies of the arguments of its first call.
-CALLS: dict[tuple[str, int], tuple[Any, tuple]] = {}
+#: By name and number: a function and copies of the arguments of some of its calls.
+CALLS: dict[tuple[str, int], tuple[Any, list[tuple]]] = {}
+#: By the same: how often it was called.
+COUNTS: Counter[tuple[str, int]] = Counter()
 
 
 class Recorded(CPUDispatcher):
-    """A compiled function that keeps the arguments of its first call."""
+    """A compiled function that keeps the arguments of its calls 1, 2, 4, 8, ..."""
 
     def __call__(self, *args):
         key = f"{self.py_func.__module__.removeprefix('widemargin.')}.{self.__name__}", id(self)
-        if key not in CALLS:
-            CALLS[key] = self, copied(args)
+        COUNTS[key] += 1
+        if COUNTS[key].bit_count() == 1:
+            CALLS.setdefault(key, (self, []))[1].append(copied(args))
         return super().__call__(*args)
 
 
@@ -37,10 +41,11 @@ def copied(value: Any) -> Any:
 
 
 @contextmanager
-def recording() -> Iterator[dict[tuple[str, int], tuple[Any, tuple]]]:
+def recording() -> Iterator[dict[tuple[str, int], tuple[Any, list[tuple]]]]:
     """The calls that Python makes of compiled functions of the package."""
     watch_all()
     CALLS.clear()
+    COUNTS.clear()
     original = compile.cached
 
     def cached(*args: Any, **options: Any) -> Any:

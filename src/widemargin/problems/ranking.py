@@ -374,6 +374,9 @@ def gathered(X) -> tuple[Any, np.ndarray]:
         return X.documents, np.ascontiguousarray(X.begin, np.int64)
     given = (x.documents if isinstance(x, Query) else x for x in X)
     lists = [checked(x, f"query {q}") for q, x in enumerate(given)]
+    for q, x in enumerate(lists):
+        if getattr(x, "ndim", 0) != 2:
+            raise ValueError(f"query {q}: a matrix (documents, features) is needed, not {x!r}.")
     begin = np.append(0, np.cumsum([x.shape[0] for x in lists])).astype(np.int64)
     if any(sp.issparse(x) for x in lists):
         return sp.vstack(lists, format="csr"), begin

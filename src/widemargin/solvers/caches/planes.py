@@ -334,13 +334,13 @@ STATE = ("cost", "mass", "hinge", "rest", "still", "linear", "gained", "v")
 
 
 def predicted_losses(problem, X, Y, w: np.ndarray) -> np.ndarray:
-    """Losses of the predictions of some examples, (n,)."""
+    """Losses of the predictions of examples, (n,)."""
     if len(Y) and isinstance(problem, PredictionLosses):
         return problem.prediction_losses(X, Y, w)
     predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
     found = np.zeros(len(Y))
     for k in range(len(Y)):
-        x = X[k].toarray()[0] if sp.issparse(X) else X[k]
+        x = X[k].toarray().ravel() if sp.issparse(X) else X[k]
         found[k] = float(problem.loss(Y[k], predict(x, w)))
     return found
 
