@@ -193,6 +193,14 @@ def test_labels_that_break_the_constraints_are_told_with_their_line(run, kind, t
     assert code == 1 and message in err
 
 
+def test_labels_that_break_the_constraints_may_be_learnt_from(run):
+    Path("odd.txt").write_text("p B-P\n\no O\np I-P\n\np B-P\no O\n")
+    code, _, err = run("train tag odd.txt -o m --constraints bio --illegal allow")
+    assert code == 0 and "--constraints bio forbids (illegal steps: 1, in 1 of 3 sequences)" in err
+    code, _, err = run("train tag odd.txt -o m --illegal allow")
+    assert code == 2 and "--constraints" in err
+
+
 def test_default_template_fits_the_columns(run):
     assert run("train tag train.txt -o m")[0] == 0
     assert load("m").training_["reading"]["template"].count("U") == 19

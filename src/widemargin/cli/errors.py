@@ -35,6 +35,8 @@ OPTIONS = {
     "taxonomy of loss ": "taxonomy of --loss ",
     "taxonomy of output_kernel ": "taxonomy of --output-kernel ",
     "in the order of classes_": "in the order of the classes",
+    "Increase max_passes (of a stream: passes)": "Increase --passes",
+    "Increase max_seconds": "Increase --max-seconds",
     "class_weight of": "--class-weight of",
     "class_weight needs": "--class-weight needs",
     "class_weight names": "--class-weight names",

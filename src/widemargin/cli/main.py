@@ -66,7 +66,7 @@ def spoken_warnings(quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "default")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {as_message(message)}")
         yield
 
 

@@ -335,7 +335,8 @@ max_seconds, stop, warm_start, random_state
 
     def _encode(self, chunk, X):
         truths = self._truths(chunk.y, X, chunk.where)
-        if self._run is not None and chunk.row >= self._run.fingerprint.count:  # new to it
+        run = getattr(self, "_run", None)  # a model of a file has none
+        if run is not None and chunk.row >= run.fingerprint.count:  # examples that are new to it
             self._find_illegal(truths, X, where=chunk.where)
         return self._chain, truths, chunk.weight
 
