@@ -11,6 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from ..callbacks import with_callbacks
+from ..matrices import checked
 from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from ..schema import Array, Schema
 from ..streams import ArrayStream, Chunk
@@ -367,6 +368,7 @@ def joined_queries(X, y, qid, sample_weight):
         raise ValueError("A list of queries needs no qid: each of its parts is a query.")
     if len(X) != len(y):
         raise ValueError(f"X has {len(X)} queries and y has {len(y)}.")
+    X = [checked(documents, f"X[{q}]") for q, documents in enumerate(X)]
     for q, (documents, relevance) in enumerate(zip(X, y, strict=True)):
         if np.ndim(documents) != 2 and not sp.issparse(documents):
             raise ValueError(f"X[{q}] is no matrix: the documents of a query are rows.")
@@ -377,7 +379,7 @@ def joined_queries(X, y, qid, sample_weight):
             )
     sizes = [len(relevance) for relevance in y]
     is_sparse = any(sp.issparse(documents) for documents in X)
-    rows = sp.vstack(list(X), format="csr") if is_sparse else np.concatenate(list(X))
+    rows = sp.vstack(X, format="csr") if is_sparse else np.concatenate(X)
     weights = checked_weights(sample_weight, len(y))
     weights = None if weights is None else np.repeat(weights, sizes)
     return rows, np.concatenate(list(y)), np.repeat(np.arange(len(y)), sizes), weights

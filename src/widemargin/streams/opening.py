@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..user_warnings import warn_user
 from .arrays import ArrayStream, IteratorStream
 from .chunk import Stream, StreamError
 from .svmlight import SvmlightStream
@@ -101,7 +101,7 @@ def read_sequences(paths: Any, *, format: str = "conll", **options: Any) -> tupl
     options.setdefault("chunk_bytes", WHOLE_BYTES)  # few chunks have few names in common
     chunks = list(open_stream(paths, format=format, **options).chunks())
     if any(chunk.weight is not None for chunk in chunks):
-        warnings.warn("The weights of sequences are left out.", UserWarning, stacklevel=2)
+        warn_user("The weights of sequences are left out.")
     has_labels = all(chunk.y is not None for chunk in chunks)
     y = [labels for chunk in chunks for labels in chunk.y] if has_labels else None
     return joined([chunk.X for chunk in chunks]), y

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..user_warnings import warn_user
 from .chunk import Chunk, StreamError
 from .complaints import is_number, is_word, quoted, reason, token_at
 from .files import BYTE_ORDER_MARK, MEMORY, BrokenText, TextFiles, name_of, opened
@@ -310,11 +310,9 @@ class SvmlightStream(TextFiles):
         few = 2 * n_numbers < len(labels)  # are the numbers the rarer kind?
         k = next(k for k, label in enumerate(labels) if (label in numbers) == few)
         which = "is a number, most are words" if few else "is no number"
-        warnings.warn(
+        warn_user(
             f"{name}:{parsed.lines[k]}: the label {quoted(labels[k].encode())} {which}; all labels "
-            "are read as text",
-            UserWarning,
-            stacklevel=2,
+            "are read as text"
         )
 
     @contextlib.contextmanager
