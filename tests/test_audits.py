@@ -90,11 +90,8 @@ def test_a_campaign_goes_on_where_it_stopped(package, tmp_path):
     second = command(package, tmp_path, "quiet")
     assert "quiet: 4 trials of 4 asked for, seeds 0 to 3: 0 findings" in second.stdout
     lines = (tmp_path / "output" / "trials.jsonl").read_text().splitlines()
-    assert [json.loads(line)["seed"] for line in lines] in (
-        [0, 1, 2, 3],
-        [1, 0, 2, 3],
-        [0, 2, 1, 3],
-    )
+    seeds = [json.loads(line)["seed"] for line in lines]
+    assert sorted(seeds[:3]) == [0, 1, 2] and seeds[3:] == [3]  # two workers: in any order
     (package / "quiet.py").write_text(QUIET + "# edited\n")
     third = command(package, tmp_path, "quiet", "--trials", "1")
     assert "1 trials of 4 asked for (and 3 seeds with other sources)" in third.stdout
