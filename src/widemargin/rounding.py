@@ -132,9 +132,11 @@ def bounded_sum(terms: np.ndarray) -> Bounded:
     >>> bounded_sum(np.array([1e16, 1.0, -1e16])).value
     1.0
     """
-    return settled(*total2(terms), terms.size)
+    s, c, m = total2(terms)
+    return settled(s, c, m, terms.size)
 
 
 def bounded_product(a: np.ndarray, b: np.ndarray) -> Bounded:
     """The inner product of two arrays."""
-    return settled(*product2(a, b), a.size)
+    s, c, m = product2(a, b)
+    return settled(s, c, m, a.size)

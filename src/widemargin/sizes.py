@@ -45,7 +45,7 @@ def row_sizes(rows: Rows, largest: np.ndarray) -> np.ndarray:
 
 def row_lengths(rows: Rows) -> np.ndarray:
     """Entries of each row, its constant feature included."""
-    return np.diff(rows.indptr.astype(np.int64)) + 1.0
+    return np.diff(rows.indptr.astype(np.float64)) + 1.0
 
 
 def layout_rounding(data, w: np.ndarray, slack: bool) -> np.ndarray:

@@ -260,14 +260,14 @@ def is_over(waiting: Chunk, chunk: Chunk) -> bool:
 
 def part(chunk: Chunk, begin: int, end: int) -> Chunk:
     """Rows begin..end of a chunk."""
-    columns = {
+    columns: dict[str, Any] = {
         name: None if column is None else column[begin:end]
         for name in ("y", "lines", "weight", "qid")
         for column in [getattr(chunk, name)]
     }
-    return Chunk(
-        rows_of(chunk.X, begin, end), row=chunk.row + begin, source=chunk.source, **columns
-    )
+    columns["n_before"] = chunk.n_before
+    X = rows_of(chunk.X, begin, end)
+    return Chunk(X, row=chunk.row + begin, source=chunk.source, **columns)
 
 
 def joined(before: Chunk | None, after: Chunk) -> Chunk:
@@ -283,7 +283,7 @@ def joined(before: Chunk | None, after: Chunk) -> Chunk:
         X: Any = sp.vstack(parts, format="csr")
     else:
         X = np.concatenate([before.X, after.X])
-    columns = {}
+    columns: dict[str, Any] = {"n_before": before.n_before}
     for name in ("y", "lines", "weight", "qid"):
         one, two = getattr(before, name), getattr(after, name)
         columns[name] = None if one is None or two is None else np.concatenate([one, two])
