@@ -518,3 +518,57 @@ def test_trees_share_nodes():
         taxonomy=tree, level_sizes=[0.5, 2.0], solver="dual_coordinate", random_state=0
     ).fit(X, names)
     assert audit(model, X, names).verdict is True
+
+
+# ------------------------------------------------------------------ other estimators
+
+
+def sets_of_labels(X, y):
+    Y = np.column_stack([y, X[:, 0] > 0, X[:, 1] > 0]).astype(int)
+    model = widemargin.MultilabelClassifier(pairs="tree", random_state=0)
+    return model.fit(X, Y), X, Y, {}
+
+
+def sequences(X, y):
+    parts, tags = np.split(X, 8), [labels.tolist() for labels in np.split(y, 8)]
+    weights = np.linspace(0.5, 2.0, 8)
+    tagger = widemargin.SequenceTagger(random_state=0)
+    return tagger.fit(parts, tags, weights), parts, tags, {"sample_weight": weights}
+
+
+def queries(X, y):
+    qid = np.arange(len(y)) // 8
+    ranker = widemargin.Ranker(loss="ndcg@2", random_state=0)
+    return ranker.fit(X, y, qid=qid), X, y, {"qid": qid}
+
+
+def functions(X, y):
+    model = widemargin.StructuredSVM(Three(), solver="dual_coordinate", random_state=0)
+    return model.fit(X[:, :2], y.tolist()), X[:, :2], y.tolist(), {}
+
+
+def bags(X, y):
+    parts = list(X.reshape(10, 4, 3))
+    model = widemargin.LatentSVM(random_state=0).fit(parts, y[:10])
+    return model, parts, y[:10], {}
+
+
+def kernel_machine(X, y):
+    model = SVMClassifier(kernel="rbf", precision="float64", fit_intercept=True, random_state=0)
+    model.fit(X, y).verify((X, y))
+    return model, X, y, {}
+
+
+@pytest.mark.parametrize(
+    "fit", [sets_of_labels, sequences, queries, functions, bags, kernel_machine]
+)
+def test_every_estimator_is_judged(fit):
+    model, X, y, more = fit(*two_blobs())
+    found = audit(model, X, y, **more)
+    is_open = fit is bags and model.rounds_["changed"][-1] > 0
+    assert found.verdict is (None if is_open else True), found
+    c = model.certificate_
+    primal = found.objective * (1 - 1e-9)
+    model.certificate_ = replace(c, primal=primal, dual=0.0, gap=1.0)
+    found = audit(model, X, y, **more)
+    assert found.verdict is False and "above the claimed" in found.reason

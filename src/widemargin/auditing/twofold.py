@@ -91,8 +91,8 @@ class Twofold:
     Examples
     --------
     >>> big = Twofold.of(np.array([1e16, 1.0, -1e16]))
-    >>> big.sum(0).number()
-    Number(value=1.0, error=0.0)
+    >>> big.sum(0).number().value
+    1.0
     """
 
     __slots__ = ("error", "high", "low")
