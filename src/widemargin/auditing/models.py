@@ -173,15 +173,14 @@ def classifier(model: Any, X: Any, y: Any, weights: Any, qid: Any, problem: Any)
 def machine(model: Any, X: Any, hinge: Any, cost: np.ndarray):
     """A kernel machine of classes."""
     kernel, patterns = model.kernel_, model.support_vectors_
-    kind = patterns.dtype
     if type(kernel).__name__ == "Precomputed":
         at = np.asarray(patterns)[:, 0].astype(np.intp)
-        K = np.asarray(X.toarray() if sp.issparse(X) else X).astype(kind).astype(np.float64)
+        K = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
         between, among = K[:, at], K[np.ix_(at, at)]
         pair = (between, np.zeros_like(between)), (among, np.zeros_like(among))
     else:
-        rounded, held = X.astype(kind).astype(np.float64), patterns.astype(np.float64)
-        pair = kernel_values(kernel, rounded, held), kernel_values(kernel, held, held)
+        given, held = X.astype(np.float64), patterns.astype(np.float64)
+        pair = kernel_values(kernel, given, held), kernel_values(kernel, held, held)
     kappa = output_matrix(getattr(model, "output_kernel", "identity"), model.classes_)
     has_offset = model.fit_intercept is True
     w = np.asarray(model.dual_coef_, float).ravel()
