@@ -2,7 +2,8 @@
 
     1/2 |f|^2 + sum_i C_i hinge_i(f),     f_k(x) = sum_s a_ks k(x_s, x) + b_k
 
-The patterns x_s are those that the machine holds, rounded to its precision; rows are as given. What an output kernel kappa has multiplied into the coefficients is divided out of |f|^2.
+The patterns x_s are those that the machine holds, rounded to its precision; rows are as given. What
+an output kernel kappa has multiplied into the coefficients is divided out of |f|^2.
 """
 
 from __future__ import annotations
