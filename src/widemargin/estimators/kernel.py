@@ -413,13 +413,13 @@ class KernelModel(Streaming):
 
 def checked_gram(K: Any) -> np.ndarray:
     """A square, symmetric matrix of kernel values; a negative eigenvalue is told."""
-    if sp.issparse(K):
-        K = K.toarray()
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
             f"{K.shape}."
         )
+    if sp.issparse(K):
+        K = K.toarray()
     least = 1e-6 * max(1.0, float(K.max(initial=1.0)), -float(K.min(initial=0.0)))
     for rows in gen_batches(len(K), 256):  # no copies of the matrix
         part, mirror = K[rows, : rows.stop], K[: rows.stop, rows].T
