@@ -263,9 +263,9 @@ class Function:
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         given = self.function(A.plain, B.plain)
-        if np.shape(given) != (len(A), len(B)):
+        if (shape := np.shape(given)) != (len(A), len(B)):
             raise ValueError(
-                f"The kernel function returned an array of shape {np.shape(given)} for {len(A)} and "
+                f"The kernel function returned an array of shape {shape} for {len(A)} and "
                 f"{len(B)} rows; ({len(A)}, {len(B)}) is needed."
             )
         if sp.issparse(given):
