@@ -259,7 +259,7 @@ def is_over(waiting: Chunk, chunk: Chunk) -> bool:
 
 def part(chunk: Chunk, begin: int, end: int) -> Chunk:
     """Rows begin..end of a chunk."""
-    columns = {
+    columns: dict[str, Any] = {
         name: None if column is None else column[begin:end]
         for name in ("y", "lines", "weight", "qid")
         for column in [getattr(chunk, name)]
@@ -282,7 +282,7 @@ def joined(before: Chunk | None, after: Chunk) -> Chunk:
         X: Any = sp.vstack(parts, format="csr")
     else:
         X = np.concatenate([before.X, after.X])
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in ("y", "lines", "weight", "qid"):
         one, two = getattr(before, name), getattr(after, name)
         columns[name] = None if one is None or two is None else np.concatenate([one, two])
