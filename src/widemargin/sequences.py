@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .matrices import as_csr, as_sparse, check_structure
+from .matrices import as_csr, as_sparse
 
 
 class Sequences:
@@ -61,9 +61,9 @@ class Sequences:
 
     def check(self) -> None:
         """Once more what was checked at first: attributes can be set."""
-        check_structure(self.rows, "rows")
+        self.rows = finite_rows(self.rows, "rows")
         if self.edges is not None:
-            check_structure(self.edges, "edges")
+            self.edges = finite_rows(self.edges, "edges")
         self._check_starts()
 
     def _check_starts(self) -> None:

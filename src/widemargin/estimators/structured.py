@@ -69,6 +69,10 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     def _inputs_of(self, X):
         """X as its problem predicts it: problems that are compiled take rows as arrays."""
         X = checked_items(X)
+        entries = X.data if sp.issparse(X) else X
+        is_real = isinstance(entries, np.ndarray) and entries.dtype.kind == "f"
+        if is_real and not np.isfinite(entries).all():
+            raise ValueError("X contains NaN or infinity.")
         if sp.issparse(X) and hasattr(self._problem, "pack"):
             return (X[[i]].toarray().ravel() for i in range(X.shape[0]))
         return X
