@@ -51,6 +51,8 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         return {"coef_": np.array(w)}
 
     def _checked_part(self, X, y, is_first: bool):
+        if getattr(X, "ndim", 1) == 0:
+            raise ValueError(f"X is {X!r}; a sequence of examples is needed.")
         return checked_items(X), y
 
     def _inputs(self, chunk):
