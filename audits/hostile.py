@@ -255,13 +255,13 @@ def dense_case(rng: np.random.Generator, table: np.ndarray) -> Case:
         "strided": np.repeat(np.repeat(table, 2, 0), 3, 1)[::2, ::3],
         "foreign bytes": table.astype(">f8"),
         "long double": table.astype(np.longdouble),
-        "lists": table.tolist(),
         "read-only": frozen_array(table),
         "a view of bytes": np.frombuffer(table.tobytes()).reshape(table.shape),
     }
     n, d = table.shape
     odd = {
         "objects": table.astype(object),
+        "lists": table.tolist(),
         "half": table.astype(np.float16),
         "integers": (9 * table).astype(np.int8),
         "booleans": table > 0.5,

@@ -286,7 +286,9 @@ def chosen_call(rng: np.random.Generator, folder: Path) -> tuple[str, Callable[[
     if kind.grows:
         ways["partial_fit"] = kind.grow
     if kind.streams:
-        ways |= {"fit_stream": kind.stream, "batches": kind.batches, "held-out": kind.watch}
+        ways |= {"fit_stream": kind.stream, "held-out": kind.watch}
+        if getattr(kind.make(), "pairs", None) != "tree":  # it must count labels beforehand
+            ways["batches"] = kind.batches
     way = list(ways)[rng.integers(len(ways))]
     return f"{name}: {way}", ways[way]
 

@@ -33,7 +33,7 @@ FAST_MATH = {"contract", "reassoc", "nsz", "arcp", "nnan"}
 
 #: Whether compiled code looks at every index: NUMBA_BOUNDSCHECK=1, for audits. Numba cannot look
 #: into loops written in LLVM; each has a plain twin that takes its place here.
-IS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
+IS_CHECKED = bool(getattr(config, "BOUNDSCHECK", False))
 
 VECTOR = types.float64[::1]
 INDEX = types.uint32[::1]

@@ -264,14 +264,14 @@ class Function:
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         given = self.function(A.plain, B.plain)
+        if (shape := np.shape(given)) != (len(A), len(B)):
+            raise ValueError(
+                f"The kernel function returned an array of shape {shape} for {len(A)} and "
+                f"{len(B)} rows; ({len(A)}, {len(B)}) is needed."
+            )
         if sp.issparse(given):
             given = as_csr(given, "What the kernel function returned").toarray()
         found = np.asarray(given, dtype=A.squares.dtype)
-        if found.shape != (len(A), len(B)):
-            raise ValueError(
-                f"The kernel function returned an array of shape {found.shape} for {len(A)} and "
-                f"{len(B)} rows; ({len(A)}, {len(B)}) is needed."
-            )
         if not np.isfinite(found).all():
             a, b = np.argwhere(~np.isfinite(found))[0]
             raise ValueError(

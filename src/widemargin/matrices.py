@@ -85,6 +85,15 @@ def as_csr(X: Any, name: str = "X") -> Any:
     return in_order(X)
 
 
+def as_sparse(X: Any, name: str = "X") -> sp.csr_matrix:
+    """A matrix of numbers, sparse or dense, as a CSR matrix."""
+    if sp.issparse(X):
+        return sp.csr_matrix(as_csr(X, name))
+    table = np.asarray(X)
+    check_kind(table.dtype, name)
+    return sp.csr_matrix(table.astype(known_type(table.dtype), copy=False))
+
+
 def check_structure(X: Any, name: str = "X") -> None:
     """Refuse a sparse matrix that is not what its format says; see the head of this file."""
     if len(X.shape) != 2 or min(X.shape) < 0:

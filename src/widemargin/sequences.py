@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .matrices import as_csr, check_structure
+from .matrices import as_csr, as_sparse
 
 
 class Sequences:
@@ -61,9 +61,9 @@ class Sequences:
 
     def check(self) -> None:
         """Once more what was checked at first: attributes can be set."""
-        check_structure(self.rows, "rows")
+        self.rows = finite_rows(self.rows, "rows")
         if self.edges is not None:
-            check_structure(self.edges, "edges")
+            self.edges = finite_rows(self.edges, "edges")
         self._check_starts()
 
     def _check_starts(self) -> None:
@@ -157,7 +157,7 @@ def stacked(one: sp.csr_matrix, two: sp.csr_matrix) -> sp.csr_matrix:
 def finite_rows(matrix: Any, what: str) -> sp.csr_matrix:
     """A CSR matrix of finite float64."""
     if sp.issparse(matrix):
-        csr = sp.csr_matrix(as_csr(matrix, what))
+        csr = as_sparse(matrix, what)
     else:
         table = np.asarray(matrix)
         if table.ndim != 2 or table.dtype.kind not in "fiub":
@@ -165,7 +165,7 @@ def finite_rows(matrix: Any, what: str) -> sp.csr_matrix:
                 f"{what} has shape {table.shape} and type {table.dtype}; "
                 "a matrix of numbers is needed."
             )
-        csr = sp.csr_matrix(table)
+        csr = as_sparse(table, what)
     csr = csr.astype(np.float64, copy=False)
     if not np.isfinite(csr.data).all():
         entry = int(np.flatnonzero(~np.isfinite(csr.data))[0])
@@ -334,7 +334,7 @@ def pack_arrays(X) -> Sequences:
             raise ValueError(f"sequence {i} is empty; every sequence needs a position.")
     begin = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]).astype(np.int64)
     if any(sp.issparse(part) for part in parts):
-        rows = sp.vstack([sp.csr_matrix(part) for part in parts], format="csr")
+        rows = sp.vstack([as_sparse(part) for part in parts], format="csr")
     else:
         rows = np.vstack(parts)
     try:

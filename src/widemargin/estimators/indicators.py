@@ -12,6 +12,8 @@ from ..losses import Taxonomy
 from ..matrices import as_csr
 from .chunks import shown
 
+#: Columns of an indicator matrix, which becomes dense.
+MOST_LABELS = 2**24
 KINDS = ("array", "sparse", "sets")
 
 
@@ -36,6 +38,8 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     """An indicator, dense or sparse, as (n, L) bytes; a wrong entry is named."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    if sp.issparse(y) and y.shape[-1] > MOST_LABELS:
+        raise ValueError(f"y has shape {y.shape}; at most {MOST_LABELS} labels are possible.")
     dense = as_csr(y, "y").toarray() if sp.issparse(y) else np.asarray(y)
     if dense.ndim != 2:
         raise ValueError(

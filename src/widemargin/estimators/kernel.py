@@ -486,13 +486,13 @@ def checked_gram(K: Any) -> tuple[np.ndarray, bool]:
 
     Returns the matrix and whether there is none.
     """
-    if sp.issparse(K):
-        K = K.toarray()
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"kernel='precomputed' needs a square matrix, k of all pairs of examples; X has shape "
             f"{K.shape}."
         )
+    if sp.issparse(K):
+        K = K.toarray()
     if (most := largest(K)) > float(np.finfo(np.float32).max):
         raise ValueError(f"The precomputed kernel matrix has numbers of size {most:g}: scale it.")
     least = 1e-6 * max(1.0, float(K.max(initial=1.0)), -float(K.min(initial=0.0)))

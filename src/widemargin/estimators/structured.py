@@ -54,6 +54,8 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         return {"coef_": np.array(w)}
 
     def _checked_part(self, X, y, is_first: bool):
+        if getattr(X, "ndim", 1) == 0:
+            raise ValueError(f"X is {X!r}; a sequence of examples is needed.")
         return checked_items(X), y
 
     def _inputs(self, chunk):
@@ -80,6 +82,10 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     def _inputs_of(self, X):
         """X as its problem predicts it: problems that are compiled take rows as arrays."""
         X = checked_items(X)
+        entries = X.data if sp.issparse(X) else X
+        is_real = isinstance(entries, np.ndarray) and entries.dtype.kind == "f"
+        if is_real and not np.isfinite(entries).all():
+            raise ValueError("X contains NaN or infinity.")
         if sp.issparse(X) and hasattr(self._problem, "pack"):
             return (X[[i]].toarray().ravel() for i in range(X.shape[0]))
         return X

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..matrices import checked
+from ..matrices import as_sparse
 from ..printable import printable
 from ..sequences import Sequences, Vocabulary, pack_arrays
 
@@ -135,7 +135,7 @@ def joined_matrices(x: Any, i: int) -> Any:
         )
     if not any(map(sp.issparse, x)):
         return np.hstack(x)
-    return sp.hstack([sp.csr_matrix(checked(part, f"sequence {i}")) for part in x], format="csr")
+    return sp.hstack([as_sparse(part, f"sequence {i}") for part in x], format="csr")
 
 
 # ------------------------------------------------------------------ labels

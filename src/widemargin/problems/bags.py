@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..compile import kernel
-from ..matrices import as_csr, checked
+from ..matrices import as_csr, as_sparse, checked
 from ..problem import Plane
 from ..rows import Rows, as_rows, row_dot, write_plane
 from ..sizes import plane_rounding, row_lengths, row_sizes
@@ -64,7 +64,7 @@ class BagStack:
                 raise ValueError(f"Bag {i} has {bag.shape[-1]} features; {width} are needed.")
         kind = np.float32 if all(bag.dtype == np.float32 for bag in bags) else np.float64
         if any(sp.issparse(bag) for bag in bags):
-            matrix: Any = sp.vstack([sp.csr_matrix(bag) for bag in bags], "csr").astype(kind)
+            matrix: Any = sp.vstack([as_sparse(bag) for bag in bags], "csr").astype(kind)
         else:
             matrix = np.concatenate([bag.reshape(-1, width) for bag in bags]).astype(kind)
         begin = np.append(0, np.cumsum(sizes)).astype(np.int64)

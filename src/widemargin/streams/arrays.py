@@ -162,6 +162,9 @@ class IteratorStream:
 
     def _as_chunk(self, batch: Any, row: int, number: int) -> Chunk:
         after = number + 1 if self.repeatable else None
+        given = batch[0] if isinstance(batch, tuple) and batch else None
+        if getattr(given, "ndim", 1) == 0:
+            raise StreamError(f"{self.name}: X of batch {number} is {given!r}; rows are needed.")
         if isinstance(batch, Chunk):
             return batch._replace(row=row, position=after)
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
