@@ -363,7 +363,7 @@ def test_forged_books_of_a_run_are_refused(tmp_path):
     arrays, header = read_arrays(path)
     for change in ({"rng": {}}, {"rows": -1}, {"n_rows": "many"}, {"fingerprint": [1]}, {"x": 1}):
         write_arrays(path, arrays, header | {"run": header["run"] | change})
-        with pytest.raises(ModelFileError, match="run|random|fingerprint"):
+        with pytest.raises(ModelFileError, match=r"run|random|fingerprint"):
             load(path)
     arrays["run.machine_slots"] = arrays["run.machine_slots"] + 500
     write_arrays(path, arrays, header)

@@ -105,8 +105,9 @@ def kept(model: Any) -> Record | str:
 
 def changes(model: Any) -> str | None:
     """Which parameter is another one than the model was trained with."""
-    trained = getattr(model, "_trained", None)
-    for name, value in ((trained and model._shaping_params()) or {}).items():
+    trained: dict[str, Any] = getattr(model, "_trained", None) or {}
+    now: dict[str, Any] = model._shaping_params() if trained else {}
+    for name, value in now.items():
         if not is_same(value, trained[name]):
             return f"{name} was {trained[name]!r} when the model was trained and is {value!r} now"
     return None
