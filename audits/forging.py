@@ -100,7 +100,8 @@ def revalued(rng: np.random.Generator, array: np.ndarray) -> tuple[np.ndarray, s
 def chosen_value(rng: np.random.Generator, dtype: np.dtype) -> Any:
     """A value of a type, mostly a bad one."""
     if dtype.kind == "f":
-        return dtype.type(REAL[rng.integers(len(REAL))])
+        with np.errstate(over="ignore"):
+            return dtype.type(REAL[rng.integers(len(REAL))])
     if dtype.kind == "b":
         return bool(rng.integers(2))
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max

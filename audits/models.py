@@ -18,15 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin import (
-    LatentSVM,
     MultilabelClassifier,
     NoveltyDetector,
-    Ranker,
-    SequenceTagger,
     StructuredSVM,
     SVMClassifier,
     SVMRegressor,
-    TaxonomyClassifier,
     load,
 )
 from widemargin.losses import Taxonomy
@@ -34,6 +30,17 @@ from widemargin.problems import Multiclass
 from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
 
 from .forging import forged
+from .handmade import (
+    classifier,
+    in_taxonomy,
+    machine,
+    multilabel,
+    of_bags,
+    ranker,
+    regressor,
+    structured,
+    tagger,
+)
 
 NAME = "models"
 TARGET = 50_000
@@ -50,83 +57,56 @@ BAGS = [X[i : i + 3] for i in range(N - 3)]
 WORDS = [[[f"w{k}", f"s{k % 3}"] for k in RNG.integers(0, 8, 3)] for _ in range(10)]
 TAGS = [[["B", "I", "O"][int(token[0][1:]) % 3] for token in words] for words in WORDS]
 LEGAL = [["B", "I", "O"]] * len(WORDS)
-QUICK: dict[str, Any] = {"tol": 0.1, "random_state": 0}
 RBF: dict[str, Any] = {"kernel": "rbf", "random_state": 0}
 PROBLEM = Multiclass(D, 1.0 - np.eye(3))
 TREE = Taxonomy.from_paths(np.unique(PATHS))
+PAIR, LETTERS, NODES = np.array([0, 1]), np.array(["p", "q", "r"]), np.unique(PATHS)
+SOME = (X[:, :4] > 0).astype(int)
+EMBEDDED = [X[i : i + 3] for i in range(10)]
+IN_TREE: dict[str, Any] = {"taxonomy": "paths", "loss": "edge"}
+STEPS: dict[str, Any] = {"constraints": [("O", "I")], "transition_features": ["s1"]}
 
 #: kind -> (how a model is made, what it predicts)
 KINDS: dict[str, tuple[Callable[[], Any], Any]] = {
-    "two classes": (lambda: SVMClassifier(**QUICK).fit(X, TWO), X),
-    "three classes": (
-        lambda: SVMClassifier(class_weight={"p": 2.0}, **QUICK).fit(
-            X, np.array(["p", "q", "r"])[THREE]
-        ),
-        X,
-    ),
-    "regression": (lambda: SVMRegressor(**QUICK).fit(X, X[:, 0]), X),
-    "rbf": (lambda: SVMClassifier(**RBF).fit(X, TWO), X),
-    "rbf, three classes": (lambda: SVMClassifier(**RBF).fit(X, THREE), X),
-    "rbf, sparse": (lambda: SVMClassifier(**RBF).fit(WIDE, THREE), WIDE),
-    "laplacian, sparse": (
-        lambda: SVMClassifier(kernel="laplacian", random_state=0).fit(WIDE, TWO),
-        WIDE,
-    ),
-    "precomputed": (
-        lambda: SVMClassifier(kernel="precomputed", random_state=0).fit(X @ X.T, TWO),
-        X @ X.T,
-    ),
-    "output kernel": (lambda: SVMClassifier(output_kernel=TREE, **RBF).fit(X, PATHS), X),
-    "rbf, regression": (lambda: SVMRegressor(**RBF).fit(X, X[:, 0]), X),
-    "novelty": (lambda: NoveltyDetector(random_state=0).fit(X), X),
-    "novelty, sparse": (lambda: NoveltyDetector(random_state=0).fit(WIDE), WIDE),
-    "taxonomy": (lambda: TaxonomyClassifier(taxonomy="paths", **QUICK).fit(X, PATHS), X),
-    "own taxonomy": (lambda: TaxonomyClassifier(taxonomy=TREE, **QUICK).fit(X, PATHS), X),
-    "labels": (lambda: MultilabelClassifier(**QUICK).fit(X, (X[:, :4] > 0).astype(int)), X),
-    "label tree": (
-        lambda: MultilabelClassifier(pairs="tree", **QUICK).fit(X, (X[:, :4] > 0).astype(int)),
-        X,
-    ),
-    "label pairs": (
-        lambda: MultilabelClassifier(pairs="all", **QUICK).fit(X, (X[:, :4] > 0).astype(int)),
-        X,
-    ),
-    "label taxonomy": (
-        lambda: MultilabelClassifier(taxonomy="paths", loss="edge", **QUICK).fit(
-            X, [{path} for path in PATHS]
-        ),
-        X,
-    ),
-    "tagger": (lambda: SequenceTagger(**QUICK).fit(WORDS, TAGS), WORDS),
-    "tagger, steps": (
-        lambda: SequenceTagger(constraints=[("O", "I")], transition_features=["s1"], **QUICK).fit(
-            WORDS, LEGAL
-        ),
-        WORDS,
-    ),
-    "tagger, numbers": (
-        lambda: SequenceTagger(**QUICK).fit([X[i : i + 3] for i in range(10)], LEGAL),
-        [X[i : i + 3] for i in range(10)],
-    ),
-    "ranker": (lambda: Ranker(**QUICK).fit(X, TWO, qid=np.arange(N) // 6), X),
-    "bags": (lambda: LatentSVM(**QUICK).fit(BAGS, TWO[: N - 3]), BAGS),
-    "structured": (lambda: StructuredSVM(PROBLEM, **QUICK).fit(X, THREE), X),
+    "two classes": (lambda: classifier(PAIR, D), X),
+    "three classes": (lambda: classifier(LETTERS, D, class_weight={"p": 2.0}), X),
+    "regression": (lambda: regressor(D), X),
+    "rbf": (lambda: machine(SVMClassifier(**RBF), X, PAIR), X),
+    "rbf, three classes": (lambda: machine(SVMClassifier(**RBF), X, LETTERS), X),
+    "rbf, sparse": (lambda: machine(SVMClassifier(**RBF), WIDE, LETTERS), WIDE),
+    "laplacian, sparse": (lambda: machine(SVMClassifier(kernel="laplacian"), WIDE, PAIR), WIDE),
+    "precomputed": (lambda: machine(SVMClassifier(kernel="precomputed"), X @ X.T, PAIR), X @ X.T),
+    "output kernel": (lambda: machine(SVMClassifier(output_kernel=TREE, **RBF), X, NODES), X),
+    "rbf, regression": (lambda: machine(SVMRegressor(**RBF), X), X),
+    "novelty": (lambda: machine(NoveltyDetector(), X), X),
+    "novelty, sparse": (lambda: machine(NoveltyDetector(), WIDE), WIDE),
+    "taxonomy": (lambda: in_taxonomy("paths", NODES, D), X),
+    "own taxonomy": (lambda: in_taxonomy(TREE, NODES, D), X),
+    "labels": (lambda: multilabel(SOME, D), X),
+    "label tree": (lambda: multilabel(SOME, D, pairs="tree"), X),
+    "label pairs": (lambda: multilabel(SOME, D, pairs="all"), X),
+    "label taxonomy": (lambda: multilabel([{path} for path in PATHS], D, **IN_TREE), X),
+    "tagger": (lambda: tagger(WORDS, TAGS), WORDS),
+    "tagger, steps": (lambda: tagger(WORDS, LEGAL, **STEPS), WORDS),
+    "tagger, numbers": (lambda: tagger(EMBEDDED, LEGAL), EMBEDDED),
+    "ranker": (lambda: ranker(D), X),
+    "bags": (lambda: of_bags(D), BAGS),
+    "structured": (lambda: structured(PROBLEM), X),
 }
 CALLS = ("predict", "decision_function", "predict_kbest", "margins", "explain", "score_samples")
 
 
 @lru_cache(None)
 def base(kind: str, folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The file of a model that was fitted, which has predicted once."""
+    """The file of a model that has predicted once."""
     make, data = KINDS[kind]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = make()
+    model = make()
     for name in CALLS:
         with contextlib.suppress(ValueError):  # not for these data
             called(model, name, data)
     path = folder / f"{kind}.model"
     model.save(path)
+    load(path, problem=PROBLEM if kind == "structured" else None)
     return read_arrays(path)
 
 

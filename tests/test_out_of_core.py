@@ -24,6 +24,7 @@ from widemargin.solvers.learner import Learner
 from widemargin.solvers.out_of_core import OutOfCore
 from widemargin.streams.blocks import BlockStore
 from widemargin.streams.disk_file import DiskFull
+from widemargin.tensorfile import CheckpointError
 
 C = 0.5
 N, D, K = 60, 4, 3
@@ -339,7 +340,7 @@ def test_file_cut_short(tmp_path):
     os.truncate(tmp_path / "blocks.bin", 100)
     with pytest.raises(OSError, match=r"blocks.bin ends at byte 100"):
         learner.solve(1e-3)
-    with pytest.raises(OSError, match="not the file of this run"):
+    with pytest.raises(CheckpointError, match="not the file of this run"):
         learner.restore(saved)
 
 

@@ -217,7 +217,8 @@ def test_every_array_of_a_model_is_compared(tmp_path, kind):
     arrays, header = models.base(kind, tmp_path)
     path = tmp_path / "altered.model"
     for name, array in arrays.items():
-        for altered in (array[None], array.astype(bool), np.append(array.ravel(), array.ravel())):
+        others = [array.astype(bool)] if name != "classes_" else []  # labels may be
+        for altered in (array[None], np.append(array.ravel(), array.ravel()), *others):
             write_arrays(path, {**arrays, name: np.ascontiguousarray(altered)}, header)
             with pytest.raises(ModelFileError, match=r"array '|'feature_names_|names"):
                 load(path)
@@ -227,6 +228,65 @@ def test_every_array_of_a_model_is_compared(tmp_path, kind):
     write_arrays(path, arrays, header)
     assert read_arrays(path)[1] == header
     load(path)
+
+
+def test_changes_that_go_together_are_refused(tmp_path):
+    arrays, header = models.base("tagger", tmp_path)
+    path, more = tmp_path / "forged.model", 5000
+
+    def forge(numbers, params, **changed):
+        attributes = header["attributes"] | numbers
+        altered = header | {"attributes": attributes, "params": header["params"] | params}
+        write_arrays(path, arrays | changed, altered)
+        return path
+
+    names = arrays["feature_names_"].tobytes().decode() + "".join(f"\0n{k}" for k in range(more))
+    count = names.count("\0") + 1
+    numbers = {
+        "n_features_in_": count,
+        "feature_names_": {"strings": "feature_names_", "count": count},
+    }
+    text = np.frombuffer(names.encode(), np.uint8)
+    with pytest.raises(ModelFileError, match=r"array 'weights_' has [0-9]+, not "):
+        load(forge(numbers, {}, feature_names_=text))
+    steps = {"transition_features": {"items": ["s1"] * more}}
+    with pytest.raises(ModelFileError, match=r"array 'weights_' has [0-9]+, not "):
+        load(forge({"n_edges_": more}, steps))
+    with pytest.raises(ModelFileError, match="'edge_names_' and transition_features exceed"):
+        load(forge({}, steps))
+    same = "\0".join(["a"] * header["attributes"]["feature_names_"]["count"])
+    with pytest.raises(ModelFileError, match="array 'feature_names_' has a name twice"):
+        load(forge({}, {}, feature_names_=np.frombuffer(same.encode(), np.uint8)))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        (
+            "columns",
+            0,
+            10**9,
+            "support.columns' has the value 1000000000; all are below 5000",
+        ),
+        ("starts", 1, 5 * 10**7, "'machine.support.starts' is not rising"),
+        ("starts", -1, 3, "'machine.support.starts' (is not rising|does not end with the entries)"),
+        ("squares", 0, -1.0, "'machine.support.squares' has the value -1.0"),
+        (
+            "counts",
+            0,
+            2,
+            r"'n_slots'|support.squares' has [0-9]+ items along axis 0, not 2",
+        ),
+    ],
+)
+def test_sparse_patterns_stay_inside(tmp_path, name, place, value, message):
+    arrays, header = models.base("rbf, sparse", tmp_path)
+    changed = arrays[f"machine.support.{name}"].copy()
+    changed[place] = value
+    path = tmp_path / "forged.model"
+    write_arrays(path, arrays | {f"machine.support.{name}": changed}, header)
+    with pytest.raises(ModelFileError, match=f"forged.model: .*({message})"):
+        load(path)
 
 
 @pytest.mark.parametrize("campaign", [models, checkpoints])

@@ -157,9 +157,9 @@ class Checkpoint:
 
     def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
         """What the estimator knows of the run."""
-        columns = under("history.", arrays)
-        check(History.schema(columns).under("history."), named("history.", columns))
-        self.run.history = History(columns)
+        run, columns = self.run, under("history.", arrays)
+        check(History.schema(columns, run.history).under("history."), named("history.", columns))
+        run.history = History(columns)
         self.reason = header["reason"]
 
     def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:

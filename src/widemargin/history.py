@@ -82,11 +82,13 @@ class History:
             self._rows[name] = column[:begin] + column[begin + 1 : -1 : 2] + column[-1:]
 
     @staticmethod
-    def schema(names: Iterable[str]) -> Schema:
-        """What its columns, of which some files have more than others, must be in a file."""
+    def schema(names: Iterable[str], needed: Iterable[str] = ()) -> Schema:
+        """What its columns must be in a file: `names` are those of the file, some are needed."""
         further = [name for name in names if COLUMN_NAME.fullmatch(name)]
-        every = dict.fromkeys((*COLUMNS, "exact", *further))
-        return Schema(*(Array(name, "f8", ("rows",), nan=True) for name in every))
+        every = dict.fromkeys((*COLUMNS, "exact", *needed, *further))
+        columns = (Array(name, "f8", ("n_rows",), nan=True) for name in every if name != "rows")
+        rows = Array("rows", "f8", ("n_rows",), low=0, whole=True, optional="rows" not in needed)
+        return Schema(*columns, rows)
 
     @property
     def columns(self) -> dict[str, np.ndarray]:

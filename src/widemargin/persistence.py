@@ -73,6 +73,8 @@ class Saving:
 
     #: Fitted attributes that only this estimator has: arrays, numbers, strings.
     _saved: tuple[str, ...] = ()
+    #: Numbers and words without which a file is not whole.
+    _needed: tuple[str, ...] = ("n_features_in_",)
     #: Usual attributes that `_restored` makes from others.
     _derived: tuple[str, ...] = ()
 
@@ -246,10 +248,7 @@ def rebuilt(header: dict[str, Any], arrays, problem: Any, kernel: Any, path: str
         raise Mismatch("the header and the parameters disagree on whether there is a kernel")
     if "kernel" in header:
         kernel = make_kernel(restored(header["kernel"], arrays) or kernel)
-        try:
-            model._set_machine(kernel, under("machine.", arrays))
-        except Mismatch as error:
-            raise Mismatch(f"in 'machine.': {error}") from error
+        model._set_machine(kernel, under("machine.", arrays))
     set_books(model, header, arrays)
     if hasattr(model, "partial_fit"):
         set_going_on(model, header, arrays, path)
@@ -285,12 +284,12 @@ def set_attributes(model: Any, attributes: dict[str, Any], arrays: dict[str, np.
         if attribute not in known:
             raise KeyError(f"unknown attribute {attribute}")
     found, others = split_attributes({k: restored(v, arrays) for k, v in attributes.items()})
+    missing = [name for name in model._needed if name not in others]
+    if missing:
+        raise Mismatch(f"{missing[0]!r} of the attributes is missing")
     for attribute, value in (found | others).items():
         setattr(model, attribute, value)
     sizes = {k: v for k, v in others.items() if type(v) is int}
-    sizes |= {"outputs": model._n_outputs} if hasattr(model, "_n_outputs") else {}
-    if getattr(model, "is_kernel_machine", False):
-        sizes.pop("outputs", None)
     names = Array("feature_names_in_", LABELS, ("n_features_in_",), optional=True)
     check(Schema(model._declared(), names), found, sizes)
     model._restored()
@@ -402,7 +401,9 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "items" in value:
         return [tuple(item) if isinstance(item, list) else item for item in value["items"]]
     if "strings" in value:
-        text = arrays[value["strings"]].tobytes().decode("utf-8", "surrogatepass")
+        name = value["strings"]
+        check(Schema(Array(name, "u1", ("n_bytes",))), {name: arrays[name]})
+        text = arrays[name].tobytes().decode("utf-8", "surrogatepass")
         found = text.split("\0") if value["count"] else []
         if len(found) != value["count"]:
             raise ValueError(f"{value['strings']} has {len(found)} names, not {value['count']}")

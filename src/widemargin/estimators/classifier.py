@@ -17,7 +17,7 @@ from ..output_kernels import output_matrix
 from ..persistence import Saving
 from ..problems import Binary, Multiclass
 from ..run_record import Record
-from ..schema import LABELS, Array, Relation, Schema
+from ..schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream, Chunk
@@ -407,7 +407,8 @@ class SVMClassifier(
             Relation("classes_", "has fewer than two classes", lambda a, s: s["K"] > 1),
             Array("loss_matrix_", "f8", ("K", "K"), low=0),
             Array("class_weights_", "f8", ("K",), low=0, optional=True),
-            *self._declared_outputs(),
+            Derived("outputs", "classes_", lambda labels: 1 if len(labels) == 2 else len(labels)),
+            *self._declared_outputs("outputs"),
         )
 
     def _flat_weights(self) -> np.ndarray:

@@ -22,7 +22,7 @@ from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense,
 from ..output_kernels import warn_unless_psd
 from ..run import Certificate
 from ..run_record import Record
-from ..schema import Array, Entry, Mismatch, Schema, check
+from ..schema import Array, Entry, Mismatch, Schema, Size, check
 from ..solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ..solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
 from ..stopping import HeldOut, TrainingHinge
@@ -409,36 +409,43 @@ class KernelModel(Streaming):
         arrays |= {"coefficients": machine.coefficients, "offsets": machine.offsets}
         return arrays | {"shape": np.array([machine.support.n_columns, machine.support.dense])}
 
-    def _declared_outputs(self) -> tuple[Array, ...]:
+    def _declared_outputs(self, outputs: Size) -> tuple[Array, ...]:
         """What weights and intercepts of a file must be; a kernel machine has no weights."""
-        coef = Array("coef_", "f8", ("outputs", "n_features_in_"))
-        intercept = Array("intercept_", "f8", ("outputs",))
         if not self.is_kernel_machine:
-            return coef, intercept
+            coef = Array("coef_", "f8", (outputs, "n_features_in_"))
+            return coef, Array("intercept_", "f8", (outputs,))
+        intercept = Array("intercept_", "f8", ("n_functions",))
         return intercept, Array("margin_cost_", "f8", ("K", "K"), low=0, optional=True)
 
     def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
         """The machine of a file."""
         is_numbers = isinstance(kernel, Precomputed)
         width = 1 if is_numbers else int(self.n_features_in_)
-        shape = arrays.get("shape", np.zeros(0)).ravel()
+        if "shape" not in arrays:
+            raise Mismatch("array 'machine.shape' is missing")
+        shape = arrays["shape"].ravel()
         support = Support(kernel, width, self.precision, bool(shape[-1:].any()))
         most = int(self.n_features_in_) if is_numbers else None
-        outputs = self._machine_outputs()
-        found = check(machine_schema(support, most), arrays, {"n_columns": width})
-        if found["outputs"] not in outputs:
-            raise Mismatch(f"array 'coefficients' has {found['outputs']} columns, not {outputs}")
+        schema = machine_schema(support, most).under("machine.", known={"n_columns": "n_columns"})
+        sizes = check(schema, named("machine.", arrays), {"n_columns": width})
+        outputs = sizes["machine.outputs"]
+        if outputs not in self._machine_outputs() or outputs != len(self.intercept_):
+            raise Mismatch(f"array 'machine.coefficients' has {outputs} columns, too few or many")
         support.restore(under("support.", arrays))
         self.kernel_ = kernel
         self._machine = Machine(support, arrays["coefficients"], arrays["offsets"])
 
 
 def machine_schema(support: Support, n_numbered: int | None) -> Schema:
-    """What the arrays of a machine must be; patterns are `n_numbered` numbers, or rows."""
+    """What the arrays of a machine must be; patterns are `n_numbered` numbers, or rows.
+
+    Sums of products of its numbers stay within their type.
+    """
+    most = float(np.sqrt(np.finfo(support.dtype).max))
     return Schema(
         Array("shape", "i8", (2,), entries=(Entry("n_columns"), Entry("is_dense", 0, 1))),
         support.schema(n_numbered).under("support."),
-        Array("coefficients", "f8", ("support.n_slots", "outputs")),
+        Array("coefficients", "f8", ("support.n_slots", "outputs"), low=-most, high=most),
         Array("offsets", "f8", ("outputs",)),
     )
 

@@ -193,6 +193,8 @@ class LatentStructuredSVM(LatentEstimator):
     ([0, 0, 0, 1], 'round')
     """
 
+    _needed = ()
+
     def __init__(
         self,
         problem,

@@ -105,6 +105,7 @@ max_seconds, stop, warm_start, random_state
 
     output_kind_: str
     _saved = ("pair_coef_", "pairs_", "parent_", "costs_", "output_kind_")
+    _needed = ("n_features_in_", "output_kind_")
 
     def __init__(
         self,

@@ -89,6 +89,7 @@ class NoveltyDetector(
 
     fit_intercept = "auto"
     is_kernel_machine = True
+    _needed = ("n_features_in_", "offset_")
 
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
@@ -165,7 +166,7 @@ class NoveltyDetector(
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
-        return Schema(*self._declared_outputs())
+        return Schema(*self._declared_outputs(1))
 
     def score_samples(self, X):
         """f(x), large for what is common."""

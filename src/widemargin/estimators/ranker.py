@@ -84,6 +84,7 @@ random_state
 
     _saved = ("n_skipped_queries_",)
     _no_checkpoint = "which queries a stream leaves out is known at its end"
+    _needed = ("n_features_in_", "n_skipped_queries_")
 
     def __init__(
         self,

@@ -187,7 +187,7 @@ stop, warm_start, random_state
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
-        return Schema(*self._declared_outputs())
+        return Schema(*self._declared_outputs(1))
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""

@@ -115,6 +115,8 @@ random_state
     (True, 5)
     """
 
+    _needed = ()
+
     def __init__(
         self,
         problem,

@@ -76,6 +76,7 @@ max_seconds, stop, warm_start, random_state
 
     _no_checkpoint = "the columns of names are numbered as they come"
     _saved = ("weights_", "feature_names_", "edge_names_", "n_edges_")
+    _needed = ("n_features_in_", "n_edges_")
     _derived = ("coef_", "intercept_")
 
     def __init__(

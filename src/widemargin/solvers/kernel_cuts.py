@@ -269,7 +269,7 @@ class KernelCuts(NoBias):
             Array("word", "i8", (1,), low=0),
             Array("cost", "f8", (size, size), low=0),
             PROGRESSIVE,
-            Relation("Z", "has no room for all patterns", has_room),
+            Relation("Z", "has no room for all patterns, or values of others", has_room),
             Relation(
                 "a", "has weights that are no shares", lambda a, s: abs(a["a"].sum() - 1) < 1e-6
             ),
@@ -286,8 +286,9 @@ class KernelCuts(NoBias):
 
 
 def has_room(arrays, sizes) -> bool:
-    """Whether cuts have a value for every pattern."""
-    return sizes["n_cuts"] > 0 and sizes["n_rooms"] >= sizes["support.n_slots"]
+    """Whether cuts have a value for every pattern, and none for others."""
+    n = sizes["support.n_slots"]
+    return sizes["n_cuts"] > 0 and sizes["n_rooms"] >= n and not arrays["Z"][:, n:].any()
 
 
 SAVED = ("Z", "P", "b", "G", "a", "idle", "counts", "best", "last", "word")

@@ -46,7 +46,7 @@ from .larank_loops import (
     settle,
     sweep,
 )
-from .learner import PROGRESSIVE, Progressive
+from .learner import PROGRESSIVE, Progressive, check_own
 
 SCHEDULES = ("work", "evaluations", "seconds")
 #: Slots that there is room for at first.
@@ -410,6 +410,8 @@ class LaRankLearner:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
         self.machine = Machine(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
+        used = self.machine.live[: self.n_kept]
+        check_own(self.support, used, self.machine.own, "machine.own")
         if "gram.values" in arrays:
             self.gram.restore(under("gram.", arrays))
         else:

@@ -43,7 +43,7 @@ from . import lasvm_state as state
 from .kernel_learner import KernelTask, Part
 from .lasvm_search import absorb_chosen
 from .lasvm_state import Coming, Machine, Rule
-from .learner import PROGRESSIVE, Progressive
+from .learner import PROGRESSIVE, Progressive, check_own
 
 #: Examples whose kernel values are computed together.
 BLOCK = 128
@@ -408,6 +408,8 @@ class LaSVMLearner:
         self.support.restore(under("support.", arrays))
         machine: Any = {name: np.array(a) for name, a in under("machine.", arrays).items()}
         self.machine = Machine(**machine)
+        used = np.flatnonzero(self.machine.example[: self.n_slots] >= 0)
+        check_own(self.support, used, self.machine.diagonal, "machine.diagonal")
         if "gram.values" in arrays:
             self.gram.restore(under("gram.", arrays))
         else:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..bounds import DualPoint
-from ..schema import Array, Schema
+from ..schema import Array, Mismatch, Schema
 
 
 class Progressive:
@@ -112,6 +112,16 @@ class Learner(Protocol):
         """What `arrays` must be for `restore`, which takes them as they are."""
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
+
+
+def check_own(support: Any, used: np.ndarray, own: np.ndarray, name: str) -> None:
+    """Refuse kernel values of patterns with themselves that are not the kernel's.
+
+    Steps are divided by them, and an optimum that is far for such steps is waited for in vain.
+    """
+    wanted = support.kernel.diagonal(support.patterns[used])
+    if not np.allclose(own[used], wanted, rtol=1e-3, atol=1e-30):
+        raise Mismatch(f"array {name!r} does not hold the kernel values of the patterns")
 
 
 @runtime_checkable

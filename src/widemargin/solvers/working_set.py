@@ -175,6 +175,8 @@ class WorkingSet:
         """Whether the examples that may be drawn are there, and a sample is not full yet."""
         waiting, stored = sizes["n_waiting"], sizes["patterns.n_slots"]
         most = stored if self.rule == "sequential" else sizes["n_held"]
+        if sizes["place"] != sizes["n_held"] < self.size:  # until the ring is full
+            return False
         return waiting < self.k and waiting <= most and sizes["n_held"] <= stored <= self.size
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
