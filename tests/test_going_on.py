@@ -369,3 +369,65 @@ def test_forged_books_of_a_run_are_refused(tmp_path):
     write_arrays(path, arrays, header)
     with pytest.raises(ModelFileError, match="machine_slots"):
         load(path).partial_fit(X, THREE)
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def command(*words):
+    from widemargin.cli.main import main
+
+    return main([str(word) for word in words])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two files of rows, and a model of the first that can go on."""
+    for name, part in (("one.svm", slice(0, 64)), ("two.svm", slice(64, 120))):
+        rows = zip(X[part], THREE[part], strict=True)
+        lines = (" ".join([str(y), *(f"{j + 1}:{v!r}" for j, v in enumerate(x.tolist()))])
+                 for x, y in rows)  # fmt: skip
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    first = tmp_path / "one.svm", "-o", tmp_path / "one.model", "--passes", 1, "--quiet"
+    assert command("train", "classify", *first) == 0
+    return tmp_path
+
+
+def test_train_continues_a_model(files, capsys):
+    again = "--continue", files / "one.model", "-o", files / "two.model"
+    assert command("train", "classify", files / "two.svm", *again) == 0
+    assert "going on after 64 examples" in capsys.readouterr().err
+    straight = load(files / "one.model").partial_fit(sp.csr_matrix(X[64:]), THREE[64:])
+    found = load(files / "two.model")
+    assert_same(straight, found)
+    assert found.n_examples_seen_ == 120 and len(found.training_["continued"]) == 1
+    assert command("info", files / "two.model") == 0
+    assert "can go on: train --continue" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--C", "2"], 2, "--C cannot be changed by --continue"),
+        (["--passes", "3"], 2, "makes one pass"),
+        (["--checkpoint", "folder"], 2, "--checkpoint is not for --continue"),
+    ],
+)
+def test_what_continuing_cannot_do_is_refused(files, capsys, options, code, message):
+    words = "--continue", files / "one.model", "-o", files / "x.model", *options
+    assert command("train", "classify", files / "two.svm", *words) == code
+    assert message in capsys.readouterr().err and not (files / "x.model").exists()
+
+
+def test_models_that_cannot_continue_say_why(files, capsys):
+    data, model = files / "one.svm", files / "other.model"
+    ways = {"keeps the weights alone": [], "saved for prediction": ["--passes", 1]}
+    for reason, options in ways.items():
+        small = ["--for-prediction", *options]
+        words = small if options else options
+        assert command("train", "classify", data, "-o", model, "--quiet", *words) == 0
+        assert command("train", "classify", data, "--continue", model, "-o", model) == 1
+        assert reason in capsys.readouterr().err
+        assert command("info", model) == 0
+        assert "cannot go on: " in capsys.readouterr().out
+    assert command("train", "regress", data, "--continue", model, "-o", model) == 2

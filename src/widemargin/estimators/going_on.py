@@ -133,6 +133,8 @@ class GoesOn:
             vars(self).clear()
             vars(self).update(before)
             raise
+        for name in (*run.history, *run.measured()):
+            self.history_.add_column(name)
         self._run, run.history = run, self.history_
         self._watch(run, None)
         return run
