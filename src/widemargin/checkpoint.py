@@ -187,17 +187,9 @@ class Checkpoint:
 
     def _set_books(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
         """What the estimator knows of the run."""
-<<<<<<< HEAD
-        columns = under("history.", arrays)
-        check(
-            History.schema(columns, self.run.history).under("history."), named("history.", columns)
-        )
-        self.run.history = History(columns)
-=======
         run, columns = self.run, under("history.", arrays)
         check(History.schema(columns, run.history).under("history."), named("history.", columns))
         run.history = History(columns)
->>>>>>> 2a9f639614d3ec99e3945c56397931f5d81ad49a
         self.reason = header["reason"]
 
     def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:

@@ -99,14 +99,9 @@ def kept(model: Any) -> Record | str:
 
 def changes(model: Any) -> str | None:
     """Which parameter is another one than the model was trained with."""
-<<<<<<< HEAD
-    trained: Any = getattr(model, "_trained", None)
-    for name, value in ((trained and model._shaping_params()) or {}).items():
-=======
     trained: dict[str, Any] = getattr(model, "_trained", None) or {}
     now: dict[str, Any] = model._shaping_params() if trained else {}
     for name, value in now.items():
->>>>>>> 2a9f639614d3ec99e3945c56397931f5d81ad49a
         if not is_same(value, trained[name]):
             return f"{name} was {trained[name]!r} when the model was trained and is {value!r} now"
     return None

@@ -107,13 +107,8 @@ random_state
     """
 
     _saved = ("n_skipped_queries_",)
-<<<<<<< HEAD
-    _needed = ("n_features_in_", "n_skipped_queries_")
-    _no_checkpoint = "which queries a stream leaves out is known at its end"
-=======
     _no_checkpoint = "which queries a stream leaves out is known at its end"
     _needed = ("n_features_in_", "n_skipped_queries_")
->>>>>>> 2a9f639614d3ec99e3945c56397931f5d81ad49a
 
     def __init__(
         self,
