@@ -236,6 +236,9 @@ max_seconds, stop, warm_start, random_state
         if len(names or ()) > self.n_features_in_:
             raise Mismatch("array 'feature_names_' has more names than there are columns")
         chosen = self.transition_features
+        strange = [item for item in chosen or () if type(item) not in (str, int)]
+        if strange:
+            raise Mismatch(f"'transition_features' has {strange[0]!r:.60}, no name and no number")
         if len(edge_names or ()) + (0 if chosen is None else len(chosen)) > self.n_edges_:
             raise Mismatch("array 'edge_names_' and transition_features exceed n_edges_")
 
