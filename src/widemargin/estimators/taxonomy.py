@@ -178,10 +178,6 @@ max_passes, max_seconds, stop, warm_start, random_state
         coef = Array("node_coef_", "f8", ("nodes", "n_features_in_"))
         return Schema(super()._declared(), nodes, coef, Array("node_intercept_", "f8", ("nodes",)))
 
-    def _declared_outputs(self) -> tuple[Array, ...]:
-        rows = 1 if len(self.classes_) == 2 else len(self.classes_)
-        return Array("coef_", "f8", (rows, "n_features_in_")), Array("intercept_", "f8", (rows,))
-
     def _restored(self) -> None:
         nodes = self.nodes_
         self._costs()
