@@ -17,6 +17,8 @@ from .schema import MOST, Array, Relation, Schema
 
 #: Share of the bound that rows may take whether or not they are likely to be used again.
 CHEAP = 0.25
+#: What the slots of rows are called where they stand beside their support.
+BESIDE = {"n_slots": "support.n_slots"}
 
 
 class Kept(NamedTuple):

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..expansion import Blocks, Support, resized
-from ..gram import Gram
+from ..gram import BESIDE, Gram
 from ..parameters import NOT_NEGATIVE, POSITIVE, check_numbers, whole
 from ..schema import MOST, Array, Relation, Schema
 from ..tensorfile import under
@@ -397,7 +397,7 @@ class LaRankLearner:
         return Schema(
             self.support.schema().under("support."),
             declared(K).under("machine."),
-            Schema(self.gram.schema(), prefix="gram.", optional=True),
+            Schema(self.gram.schema(), prefix="gram.", optional=True, known=BESIDE),
             Array("cost", "f8", (K, K), low=0),
             PROGRESSIVE,
             Array("rows", "i8", (1,), low=0, high=MOST),

@@ -32,7 +32,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..expansion import Block, Blocks, Support, resized
-from ..gram import Gram
+from ..gram import BESIDE, Gram
 from ..parameters import POSITIVE, check_numbers, whole
 from ..schema import Relation, Schema
 from ..tensorfile import under
@@ -392,7 +392,7 @@ class LaSVMLearner:
         return Schema(
             self.support.schema().under("support."),
             state.declared().under("machine."),
-            Schema(self.gram.schema(), prefix="gram.", optional=True),
+            Schema(self.gram.schema(), prefix="gram.", optional=True, known=BESIDE),
             PROGRESSIVE,
             Relation(
                 "machine.counts",

@@ -24,7 +24,7 @@ from ..budgets import (
 )
 from ..compile import pointer
 from ..expansion import BLOCK, Block, Blocks, Support
-from ..gram import Gram
+from ..gram import BESIDE, Gram
 from ..schema import MOST, Array, Entry, Relation, Schema, Size
 from ..simd import aligned
 from ..slots import Store, grown_slots, make_slots, make_store
@@ -387,7 +387,7 @@ class OnlineKernelMachine:
             PROGRESSIVE,
             *recent,
             self.support.schema().under("support."),
-            Schema(self.gram.schema(), prefix="gram.", optional=True),
+            Schema(self.gram.schema(), prefix="gram.", optional=True, known=BESIDE),
             Relation("slots.counts", "has other slots than the support", same_slots),
             Relation("gram.values", "has other slots than the machine", same_capacity),
         )
