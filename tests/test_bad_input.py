@@ -289,7 +289,7 @@ def test_sample_weights_of_structured(problem):
         ({0: 0.0, 1: 0, 2: 0}, "All sample weights are zero"),
         ({7: 1.0}, "class_weight names 7, which is no class; the classes are 0, 1, 2"),
         ({0: 2.0, "1": 3.0}, "class_weight names '1', which is no class"),
-        ("equal", "'class_weight' parameter .*'balanced'"),
+        ("equal", "class_weight is 'equal'; 'balanced', a dict or None is needed"),
     ],
 )
 def test_class_weights(class_weight, message):

@@ -266,6 +266,7 @@ class LatentStructuredSVM(LatentEstimator):
         if hidden is None:
             at = np.zeros(self.problem.n_features) if w is None else w
             hidden = LatentData(self.problem, X, y, list).complete(at)
+        check_size(int(self.problem.n_features))
         check_first(self.problem, X, list(zip(y, hidden, strict=True)))
         return self._fit_rounds(X, y, weights, hidden, w, (X, y))
 

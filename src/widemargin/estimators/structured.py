@@ -42,7 +42,11 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         oracle = make_oracle(self._problem, X, Y, self.C, weights, self.rescaling)
         if isinstance(oracle, CompiledOracle):
             check_packed(oracle.data)
+        self._look_at(X, Y)
         return finish_fit(self, oracle, geometry, X, Y)
+
+    def _look_at(self, X, Y) -> None:
+        """Try functions of the caller's own on the first examples, once these are packed."""
 
     def _geometry(self, n_weights: int) -> Geometry:
         return Geometry(n_weights, self.prior, self.nonnegative)
@@ -191,8 +195,10 @@ random_state
         weights = checked_weights(sample_weight, len(y))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
-        check_first(self.problem, X, y)
         return self._fit_problem(X, y, weights)
+
+    def _look_at(self, X, Y) -> None:
+        check_first(self.problem, X, Y)
 
     def partial_fit(self, X, y, sample_weight=None):
         """Learn from further examples; those given twice count as two examples.
@@ -214,10 +220,11 @@ random_state
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _encode(self, chunk, X):
+    def _oracle_of(self, chunk):
+        oracle = super()._oracle_of(chunk)
         if chunk.row == 0:
-            check_first(self.problem, X, chunk.y)
-        return super()._encode(chunk, X)
+            self._look_at(oracle.X, chunk.y)
+        return oracle
 
     def _own_books(self) -> dict[str, Any]:
         return super()._own_books() | {"columns": self._width}
