@@ -338,15 +338,20 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
     """Parameters of kernels by name; one that the kernel has not must be as nobody gave it."""
     if isinstance(kernel, str) and kernel not in NAMES:
         raise ValueError(f"kernel is {kernel!r}; known are {', '.join(map(repr, NAMES))}.")
+    check_kernel_numbers(gamma, degree, coef0)
+    for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
+        if value != UNSET[name] and name not in parameters_of(kernel):
+            refuse_parameter(kernel, name, value)
+
+
+def check_kernel_numbers(gamma: Any, degree: Any, coef0: Any) -> None:
+    """What parameters of kernels may be."""
     whole(1).check("degree", degree)
     Numbers().check("coef0", coef0)
     if not isinstance(gamma, str):
         POSITIVE.check("gamma", gamma)
     elif gamma not in ("scale", "auto"):
         raise ValueError(f"gamma is {gamma!r}; 'scale', 'auto' or a number is needed.")
-    for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
-        if value != UNSET[name] and name not in parameters_of(kernel):
-            refuse_parameter(kernel, name, value)
 
 
 def parameters_of(kernel: Any) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .certificate import Certificate
 from .kernels import NAMES as KERNELS
-from .kernels import check_kernel
+from .kernels import UNSET, check_kernel_numbers
 from .schema import MOST, Item, Mismatch, check_items
 
 #: What may be said in words: reasons, names of solvers.
@@ -150,7 +150,7 @@ def checked_kernel(name: Any, fields: Any) -> Any:
         raise Mismatch(f"the kernel {name} has the fields {sorted(wanted)}")
     if fields.get("matrix") is not None:
         raise Mismatch(f"the kernel {name} has no matrix in a file")
-    check_kernel("rbf", fields.get("gamma", 1.0), fields.get("degree", 1), fields.get("coef0", 0.0))
+    check_kernel_numbers(*(fields.get(n, d) for n, d in UNSET.items()))
     if isinstance(fields.get("gamma"), str):
         raise Mismatch("'gamma' of the kernel is a word, not a number")
     return kind(**fields)

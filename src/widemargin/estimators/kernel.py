@@ -18,7 +18,14 @@ from sklearn.utils import check_random_state, gen_batches
 from ..expansion import Machine, Support
 from ..kernel_certificate import Asked, Measurement, why_indefinite
 from ..kernel_run import KernelRun, machine_now, measure
-from ..kernels import DENSE_COLUMNS, Precomputed, check_kernel, is_stored_dense, make_kernel
+from ..kernels import (
+    DENSE_COLUMNS,
+    Precomputed,
+    check_kernel,
+    is_stored_dense,
+    make_kernel,
+    parameters_of,
+)
 from ..magnitudes import check_magnitude, check_total, largest, refuse_overflow
 from ..output_kernels import output_matrix, warn_unless_psd
 from ..run import Certificate
@@ -318,7 +325,9 @@ class KernelModel(Streaming):
 
         run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
         if isinstance(self.kernel, str) and not self._is_precomputed:
-            run.indefinite = why_indefinite(make_kernel(self.kernel, 1.0, self.degree, self.coef0))
+            gamma = 1.0 if "gamma" in parameters_of(self.kernel) else self.gamma
+            kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0)
+            run.indefinite = why_indefinite(kernel)
         return run
 
     def _watch(self, run, stream: Stream | None) -> None:
