@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import signal
 import subprocess
 import sys
 import time
@@ -52,6 +53,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None, package: str = "audits") -> int:
     """Run the command; 1 where something was found, else 0."""
     args = parse(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children lead sessions of their own
     known = discover(package)
     unknown = [name for name in args.names if name not in known]
     if unknown:

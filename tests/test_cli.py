@@ -36,7 +36,7 @@ from widemargin.solvers import (
     StreamingDual,
 )
 
-COMMANDS = ("train", "predict", "evaluate", "verify", "info", "report", "convert", "demo")
+COMMANDS = ("audit", "train", "predict", "evaluate", "verify", "info", "report", "convert", "demo")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(widemargin.__file__).parents[1])}
 WORDS = np.array(["ham", "spam", "eggs"])
 
