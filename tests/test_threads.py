@@ -116,7 +116,7 @@ def test_errors_name_the_first_example():
             return super().decode(x, w, y_true, loss_scale)
 
     _, X, Y = words()
-    X[4][0, 0] = X[15][0, 0] = 99.0
+    X[4][0, 0] = X[14][0, 0] = 99.0  # not among those that `fit` looks at first
     with pytest.raises(ProblemError, match="example 4: RuntimeError: cannot"):
         StructuredSVM(Broken(2), solver=Threaded(workers=3)).fit(X, Y)
 

@@ -58,6 +58,12 @@ def lost(g, m, n):
     return 4.0 * U * abs(g) + SQUARE * (n + 4.0) * (n + 4.0) * m + n * TINY
 
 
+@inlined
+def widened(total, error, n):
+    """What a sum of n hinges that are wrong by `error` in all may be too small by."""
+    return (error + SQUARE * n * n * total) * MARGIN + 2.0 * U * total
+
+
 @strict
 def box_upper(data, cost, w):
     """(sum of C_i hinge_i, what it may be too small by)."""
@@ -80,7 +86,7 @@ def box_upper(data, cost, w):
         total, left = two_sum(total, hinge)
         rest += left
         error += (wide - hinge) + 2.0 * U * wide
-    return total + rest, error * MARGIN + 2.0 * U * total
+    return total + rest, widened(total, error, data.target.size)
 
 
 @strict
@@ -103,7 +109,7 @@ def separate_upper(data, cost, w):
             total, left = two_sum(total, hinge)
             rest += left
             error += (wide - hinge) + 2.0 * U * wide
-    return total + rest, error * MARGIN + 2.0 * U * total
+    return total + rest, widened(total, error, data.target.size)
 
 
 @strict
@@ -159,7 +165,7 @@ def class_upper(rows, label, loss, cost, w, size, start, path, slack):
         total, left = two_sum(total, cost[i] * hinge)
         rest += left
         error += cost[i] * ((wide - hinge) + 4.0 * U * wide)
-    return total + rest, error * MARGIN + 2.0 * U * total
+    return total + rest, widened(total, error, label.size)
 
 
 class HingeSum(NamedTuple):

@@ -38,8 +38,9 @@ class Certificate:
     gap : float
         (primal - dual) / primal.
     scope : str
-        What it speaks about: "data" is the whole training set, "cache" the kept examples of a
-        stream, "round" the convex problem of the last round of a latent model.
+        What it speaks about: "data" is the whole training set, "round" the convex problem of the
+        last round of a latent model. "cache" is the kept examples of a stream, a diagnosis by
+        numbers that were carried along; `verify` makes a certificate of it.
     is_estimate : bool
         True when the problem's decode is approximate: `primal` may then be too small, and no
         interval is claimed.

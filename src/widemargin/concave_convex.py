@@ -217,16 +217,16 @@ def concave_convex(
             w = last.w
         new = data.complete(w)
         changed = data.changed(hidden, new)
-        following, value = oracle, certificate.primal
+        following, value, fresh = oracle, certificate.primal, certificate.primal
         if changed.size:
             following = data.completed(new)
-            value = objective_of(following, geometry, w)
+            value = fresh = objective_of(following, geometry, w)
             following.tally = Tally()
             check_descent(oracle, value, certificate.primal)
             value = min(value, certificate.primal)
         numbers = [value, certificate.primal, certificate.dual, certificate.gap, changed.size]
         rows.append([*map(float, numbers), last.passes, last.seconds])
-        gain, objective = objective - value, value
+        gain, objective = objective - value, fresh
         certificate = dataclasses.replace(certificate, scope="round")
         outcome = Outcome(w, new, certificate, "rounds", solver, last.stopped_by, columns, rows)
         if last.stopped_by in FINAL:

@@ -237,6 +237,7 @@ def check_prior(prior, d: int):
             np.linalg.cholesky(variance)
         except np.linalg.LinAlgError:
             raise ValueError("prior covariance is not positive definite.") from None
+        variance = 0.5 * (variance + variance.T)  # one matrix, whichever half is read
     return mean, variance
 
 

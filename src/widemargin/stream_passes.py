@@ -52,7 +52,15 @@ class Driver:
                 return self.over_blocks(position)
             return self.over_stream(position)
         except Stopped as stop:
+            if isinstance(self.run.solver, OutOfCore) and self.run.learner is not None:
+                self.settle()
             return str(stop)
+
+    def settle(self) -> None:
+        """Of a run on disk that was stopped, what was proven last."""
+        bounds = self.run.learner.bounds
+        if np.isfinite(bounds.primal):
+            self.run.certificate = self.run.diagnosis(bounds.primal, bounds.lower)
 
     def read(self, position: Any) -> None:
         """One pass over the stream, or the rest of one."""

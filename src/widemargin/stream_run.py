@@ -319,8 +319,9 @@ class StreamRun:
         measured, found = measure_stream(stream, self.encode, w, look_up, at)
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
-        dual = geometry.bounded_dual(point, measured.lost_by_planes).lower
-        self.certificate = measured.certificate(geometry, w, dual)
+        dual = geometry.bounded_dual(point, measured.lost_by_planes)
+        self.rounding = dual.error + measured.hinges.error + geometry.bounded_value(w).error
+        self.certificate = measured.certificate(geometry, w, dual.lower)
         return self.certificate
 
 
@@ -338,8 +339,14 @@ class Measured(NamedTuple):
         return make_certificate(primal, dual, self.total_cost, is_estimate=self.is_estimate)
 
 
-def measure_stream(stream: Stream, encode, w: np.ndarray, look_up=lambda: None, dual_w=None):
-    """(Measured at w, fingerprint) of all examples of a stream; `dual_w` of a dual of planes."""
+def measure_stream(
+    stream: Stream, encode, w: np.ndarray, look_up=lambda: None, dual_w=None, has_rows=False
+):
+    """(Measured at w, fingerprint) of all examples of a stream.
+
+    `dual_w` are the weights of a dual of planes; of rows in a layout there are none where
+    `has_rows` says so.
+    """
     total, cost, is_estimate, found = Bounded(0.0, 0.0), 0.0, False, Fingerprint()
     lost = np.zeros(2)
     for chunk in stream.chunks():
@@ -354,7 +361,7 @@ def measure_stream(stream: Stream, encode, w: np.ndarray, look_up=lambda: None, 
         total = total.plus(oracle.bounded(w))
         cost += float(oracle.total_cost)
         is_estimate |= oracle.is_estimate
-        if dual_w is not None:
+        if dual_w is not None and not (has_rows and getattr(oracle, "is_layout", False)):
             lost += lost_by_planes(oracle, dual_w)
     return Measured(total, cost, is_estimate, (float(lost[0]), float(lost[1]))), found
 

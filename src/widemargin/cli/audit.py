@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,7 @@ from ..auditing import audit as judge
 from .apply import data_of, load_model
 from .reading import Loaded, load_rows
 from .scores import task_of
-from .words import plain_json
+from .speaking import tell, tell_json
 
 
 def audit(args: Any) -> int:
@@ -18,7 +17,10 @@ def audit(args: Any) -> int:
     model = load_model(args.model)
     data = data_in_memory(args, model)
     found = judge(model, data.X, data.y, sample_weight=data.weight, qid=data.qid)
-    print(json.dumps(plain_json(asdict(found))) if args.json else str(found), flush=True)
+    if args.json:
+        tell_json(asdict(found))
+    else:
+        tell(str(found))
     return 0 if found.verdict else 1
 
 

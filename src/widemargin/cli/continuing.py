@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..system import INTERRUPTED
 from .apply import load_model
 from .errors import CommandError, UsageError, as_message
 from .live import Watcher, say
@@ -51,7 +52,7 @@ def go_on(args: Any) -> int:
         train.add_evaluation(args, model, stream, held_out)
     train.write_report(args, model)
     train.tell(args, model, stream, interrupted)
-    return 130 if interrupted else 0
+    return INTERRUPTED if interrupted else 0
 
 
 def check_options(args: Any) -> None:

@@ -234,9 +234,11 @@ class Streaming(GoesOn):
             name = type(self.solver_).__name__
             raise ValueError(f"{name} has no certificate: {self.uncertified_}.")
         weights = self._flat_weights()
-        measured, found = measure_stream(stream, self._oracle_of, weights, dual_w=weights)
-        check_same(fingerprint, found, stream.name)
         geometry = self._geometry(weights.size)
+        has_rows = geometry.is_plain and getattr(self, "rescaling", "margin") == "margin"
+        planes = {"dual_w": weights, "has_rows": has_rows}
+        measured, found = measure_stream(stream, self._oracle_of, weights, **planes)
+        check_same(fingerprint, found, stream.name)
         dual = self.certificate_.dual - geometry.lost_by(measured.lost_by_planes)
         return measured.certificate(geometry, weights, dual)
 

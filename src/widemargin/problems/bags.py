@@ -22,6 +22,7 @@ from ..matrices import as_csr, as_sparse, checked
 from ..problem import Plane
 from ..rows import Rows, as_rows, row_dot, write_plane
 from ..sizes import plane_rounding, row_lengths, row_sizes
+from .weights import check_begin, checked_weights
 
 
 class BagStack:
@@ -47,6 +48,7 @@ class BagStack:
     def of(cls, X: Any, n_inputs: int | None = None) -> BagStack:
         """From a list of bags (m, d), dense or sparse, or an array (n, m, d)."""
         if isinstance(X, cls):
+            check_begin(X.begin, X.matrix.shape[0], "bag")
             return X
         if isinstance(X, np.ndarray) and X.ndim == 3 and X.dtype.kind in "fiub":
             bags: Any = [X] if len(X) else []
@@ -183,6 +185,8 @@ class Bags:
     def pack(self, X, Y) -> BagRows:
         """Rows, where bags begin, signs, and the chosen row of each positive."""
         stack = BagStack.of(X, self.n_inputs)
+        if len(stack) != len(Y):
+            raise ValueError(f"X has {len(stack)} bags and y has {len(Y)}.")
         label, z = np.array([pair[0] for pair in Y]), np.array([pair[1] for pair in Y], np.int64)
         wrong = np.flatnonzero((z < 0) | (z >= np.diff(stack.begin)))
         if wrong.size:
@@ -208,10 +212,10 @@ class Bags:
 
     def best(self, X, w) -> tuple[np.ndarray, np.ndarray]:
         """The best candidate of every bag, and its score."""
-        stack = BagStack.of(X, self.n_inputs)
+        stack, w = BagStack.of(X, self.n_inputs), checked_weights(w, self.n_features)
         best, score = np.zeros(len(stack), np.int64), np.zeros(len(stack))
         rows = as_rows(stack.matrix, self.bias, self.n_inputs)
-        best_candidates(rows, stack.begin, np.ascontiguousarray(w, np.float64), best, score)
+        best_candidates(rows, stack.begin, w, best, score)
         return best, score
 
     def shifts(self, X, Y, old, new):

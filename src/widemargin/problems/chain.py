@@ -38,6 +38,7 @@ from .viterbi import (
     predict_paths,
     width_of,
 )
+from .weights import checked_weights
 
 
 class Chain:
@@ -229,7 +230,7 @@ class Chain:
 
     def prediction_losses(self, X: Sequences, Y, w: np.ndarray) -> np.ndarray:
         """The loss of the best labels of each sequence."""
-        data = self.pack(X, Y)
+        data, w = self.pack(X, Y), checked_weights(w, self.n_features)
         paths, losses = np.empty(X.n_positions, np.int64), np.empty(len(X))
         predict_paths(data, w, paths)
         chain_losses(data, paths, losses)
@@ -268,7 +269,8 @@ def forbidden_table(forbidden, K: int) -> np.ndarray:
 
 
 def check_columns(X: Sequences, n_columns: int, n_edges: int) -> None:
-    """As many features as the model has."""
+    """Sound arrays, as many features as the model has."""
+    X.check()
     if X.n_columns > n_columns:  # fewer are columns of zeros
         raise ValueError(f"X has {X.n_columns} features per position; the model has {n_columns}.")
     if X.n_edges != n_edges:

@@ -86,14 +86,16 @@ class LabelSets(Labelled):
 
     def decode_scores(self, unary: np.ndarray, tables: np.ndarray) -> np.ndarray:
         """The best set of each row of u (n, L)."""
+        unary, tables = self._checked_scores(unary, tables)
         out = np.zeros(unary.shape, np.uint8)
-        best_sets(np.ascontiguousarray(unary), self.pairs, np.ascontiguousarray(tables), out)
+        best_sets(unary, self.pairs, tables, out)
         return out
 
     def margins(self, unary: np.ndarray, tables: np.ndarray) -> np.ndarray:
         """Best score with the label minus best score without it, (n, L)."""
+        unary, tables = self._checked_scores(unary, tables)
         out = np.zeros(unary.shape)
-        set_margins(np.ascontiguousarray(unary), self.pairs, np.ascontiguousarray(tables), out)
+        set_margins(unary, self.pairs, tables, out)
         return out
 
 

@@ -181,16 +181,16 @@ class LabelTree(Labelled):
 
     def decode_scores(self, unary: np.ndarray, tables: np.ndarray) -> np.ndarray:
         """The best output of each row of u (n, L); never pruned."""
+        unary, tables = self._checked_scores(unary, tables)
         out = np.zeros(unary.shape, np.uint8)
-        weights = np.ascontiguousarray(tables).ravel()
-        best_outputs(self.forest, np.ascontiguousarray(unary), weights, out)
+        best_outputs(self.forest, unary, tables.ravel(), out)
         return out
 
     def margins(self, unary: np.ndarray, tables: np.ndarray) -> np.ndarray:
         """Best score with the label minus best score without it, (n, L)."""
+        unary, tables = self._checked_scores(unary, tables)
         out = np.zeros(unary.shape)
-        weights = np.ascontiguousarray(tables).ravel()
-        max_marginals(self.forest, np.ascontiguousarray(unary), weights, out)
+        max_marginals(self.forest, unary, tables.ravel(), out)
         return out
 
     def decode_rows(self, X, w: np.ndarray) -> tuple[np.ndarray, int]:

@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from ..compile import kernel
 from ..rows import write_plane
 from ..sizes import plane_rounding, row_lengths, row_sizes
+from .weights import checked_weights
 
 #: Labels up to which all 2^L outputs are tried.
 FEW = 12
@@ -69,6 +70,14 @@ class Labelled:
     def losses(self, Y_true: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """The loss of each row, (n,)."""
         return self._costs_of(Y_true != Y, Y)
+
+    def _checked_scores(self, unary: Any, tables: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of labels (n, L) and of pairs (E, 2, 2) for compiled code."""
+        tables = np.reshape(tables, (-1, 2, 2))
+        return (
+            checked_weights(unary, None, self.n_labels, name="unary"),
+            checked_weights(tables, len(self.pairs), 2, 2, name="tables"),
+        )
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
         """What rounding may do to the planes of the examples; see `sizes.py`."""

@@ -66,6 +66,7 @@ from ..streams.queries import Queries, Query
 from . import ranking_oracles as oracles
 from . import ranking_search as search
 from .ranking_oracles import PackedQueries
+from .weights import check_begin
 
 
 class RankingProblem:
@@ -371,6 +372,7 @@ def net_wins(level: np.ndarray, y: np.ndarray) -> np.ndarray:
 def gathered(X) -> tuple[Any, np.ndarray]:
     """All documents in one matrix, and where each query begins."""
     if isinstance(X, Queries):
+        check_begin(X.begin, X.documents.shape[0], "query")
         return X.documents, np.ascontiguousarray(X.begin, np.int64)
     given = (x.documents if isinstance(x, Query) else x for x in X)
     lists = [checked(x, f"query {q}") for q, x in enumerate(given)]
