@@ -141,7 +141,7 @@ def test_slack_rescaled_model():
         (np.zeros((2, 2, 1)), [0], False, "2 integers are needed"),
         (np.zeros((2, 2, 1)), [0.5, 1.0], False, "2 integers are needed"),
         (np.zeros((2, 1, 1)), [0, 1], False, "2 rows and 1 columns|columns are 0"),
-        (np.zeros((2, 2, 3)), [0, 1], False, r"\(rows, columns, 1\) is needed"),
+        (np.zeros((2, 2, 3)), [0, 1], False, r"joint_feature has shape \(3,\); \(1,\) is needed"),
         (np.full((2, 2, 1), np.nan), [0, 1], False, "NaN|invalid numeric"),
     ],
 )

@@ -296,6 +296,13 @@ class CompiledOracle:
         return isinstance(self.data, BoxRows | ClassRows | NodeRows | SeparateRows)
 
     @property
+    def has_exact_planes(self) -> bool:
+        """Whether planes are rows and losses as they are, without an operation that rounds."""
+        exact = isinstance(self.data, ClassRows | SeparateRows)
+        exact |= isinstance(self.data, BoxRows) and self.data.epsilon == 0.0
+        return exact and self.rescaling == "margin"
+
+    @property
     def compact_cost(self) -> np.ndarray:
         """C_i, or one number for all: 8 bytes per example saved."""
         return np.array([float(self.C)]) if self.weights is None else self.cost
@@ -345,7 +352,7 @@ def lost_by_planes(oracle, w: np.ndarray, of_planes: bool = True) -> tuple[float
 
     An entry is an inner product with a unit vector, so all of them lose what weights of 1 show.
     """
-    if not of_planes:
+    if not of_planes or getattr(oracle, "has_exact_planes", False):
         return 0.0, 0.0
     at_w, away = (float(np.sum(oracle.cost * oracle.rounding(u))) for u in (w, np.ones(w.size)))
     return at_w, away

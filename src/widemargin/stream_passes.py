@@ -104,7 +104,8 @@ class Driver:
             reason = self.judge()
             if reason is not None:
                 return reason
-            self.between(None, force=True)
+            if not is_ended:  # else the checkpoint is of this moment: each call goes on
+                self.between(None, force=True)
             position, is_ended = None, False
 
     def judge(self) -> str | None:

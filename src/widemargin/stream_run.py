@@ -132,8 +132,11 @@ class StreamRun:
     @property
     def is_hopeless(self) -> bool:
         """Whether rounding alone keeps the gap above `tol`."""
-        found = self.certificate
-        return found is not None and self.rounding > self.tol * max(abs(found.primal), 1e-300)
+        if self.certificate is None:
+            return False
+        scale = max(abs(self.certificate.primal), 1e-12 * self.total_cost) or 1.0
+        rounding = self.rounding / scale
+        return rounding > self.tol and self.certificate.gap <= self.tol + rounding
 
     # -------------------------------------------------------------- time and books
 

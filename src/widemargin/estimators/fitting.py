@@ -261,7 +261,8 @@ def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
     )
     hand_over(estimator, last.w)
     rule.finish(last.w)
-    warn_unless_converged(estimator, last.certificate, estimator.stopped_by_, X)
+    if last.certificate is not None:  # the solver promises one
+        warn_unless_converged(estimator, last.certificate, estimator.stopped_by_, X)
     return estimator
 
 
