@@ -350,6 +350,8 @@ class OnlineKernelMachine:
         found |= {f"slots.{name}": getattr(slots, name) for name in SAVED_SLOTS}
         found |= {f"store.{name}": getattr(self.store, name) for name in SAVED_STORE}
         found |= {f"support.{name}": array for name, array in self.support.arrays().items()}
+        if not self.gram.kept.row_of.size:  # no budget asks for rows of kernel values
+            return found
         return found | {f"gram.{name}": array for name, array in self.gram.arrays().items()}
 
     def schema(self) -> Schema:
