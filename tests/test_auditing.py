@@ -22,7 +22,7 @@ from widemargin.auditing.regulariser import Regulariser
 from widemargin.auditing.rows import RowObjective
 from widemargin.auditing.sets import Listed, Separate, Tree
 from widemargin.auditing.twofold import Number, Twofold, inner
-from widemargin.kernels import Polynomial, make_kernel
+from widemargin.kernels import Polynomial, as_patterns, make_kernel, parameters_of
 from widemargin.losses import Taxonomy
 from widemargin.problems import AveragePrecision, Chain, LabelTree, NDCGAt, PrecisionAt, RocArea
 from widemargin.sequences import Sequences

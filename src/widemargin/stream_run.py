@@ -322,9 +322,8 @@ class StreamRun:
         measured, found = measure_stream(stream, self.encode, w, look_up, at)
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
-        dual = geometry.bounded_dual(point, measured.lost_by_planes)
-        self.rounding = dual.error + measured.hinges.error + geometry.bounded_value(w).error
-        self.certificate = measured.certificate(geometry, w, dual.lower)
+        dual = geometry.bounded_dual(point, measured.lost_by_planes).lower
+        self.certificate = measured.certificate(geometry, w, dual)
         return self.certificate
 
 
