@@ -166,12 +166,11 @@ class KernelRun(StreamRun):
             found = measure(measured, stream, self.encode)
             check_same(self.fingerprint, found, stream.name)
             self.n_calls += found.count
-            self.certificate = measured.certificate()
+            certificate = measured.certificate()
         except NoCertificate as reason:
             self.indefinite = str(reason)
             raise
-        self.rounding = measured.rounding
-        return self.certificate
+        return self.proven(certificate, measured.rounding)
 
 
 def measure(measured: Measurement, stream: Stream, encode: Callable[..., Part]) -> Fingerprint:

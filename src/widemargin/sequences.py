@@ -211,6 +211,11 @@ class Vocabulary:
         """All names, in the order of their columns."""
         return list(self.column)
 
+    def shrink(self, count: int) -> None:
+        """Forget all but the first `count` names."""
+        while len(self.column) > count:
+            self.column.popitem()
+
     def encode(self, X, grow: bool = True) -> Sequences:
         """Sequences of tokens as rows; names that are new are added, or left out."""
         sequences = [split_dense(x) for x in X]

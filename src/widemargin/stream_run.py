@@ -109,8 +109,9 @@ class StreamRun:
         self._found: dict[str, float] | None = None  # what they are now, if that is known
         self.look_up: Callable[[], None] | None = None  # may raise, within a chunk
         self.stopped = False
+        self.is_torn = False  # an error came in the middle of learning from a chunk
         self.is_open_ended = False  # passes go on until the gap is small
-        self.rounding = 0.0  # by how much the ends of the last certificate were moved outwards
+        self.is_hopeless = False  # whether rounding keeps the gap above `tol`
         self._began: float | None = None
         self.spacing = FIRST_SPACING  # examples between two rows of the history
         self._told = -np.inf  # when whoever watches was told last
@@ -129,14 +130,20 @@ class StreamRun:
         """Whether the gap is proven after the last pass, whatever the caller asks for."""
         return False
 
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether rounding alone keeps the gap above `tol`."""
-        if self.certificate is None:
-            return False
-        scale = max(abs(self.certificate.primal), 1e-12 * self.total_cost) or 1.0
-        rounding = self.rounding / scale
-        return rounding > self.tol and self.certificate.gap <= self.tol + rounding
+    def proven(self, certificate: Certificate, rounding: float) -> Certificate:
+        """Keep a certificate, whose ends were moved outwards by `rounding`.
+
+        Rounding ends the run where it alone exceeds `tol` and is what the gap consists of, or where
+        the passes since the proof before have not halved the gap.
+        """
+        rounding /= max(abs(certificate.primal), 1e-12 * self.total_cost) or 1.0
+        earlier = (self.history["exact"] == 1.0) & (self.history["passes"] < self.passes)
+        before = self.history["gap"][earlier]
+        is_slow = before.size > 0 and certificate.gap > 0.5 * before[-1]
+        is_all = certificate.gap <= self.tol + rounding
+        self.certificate = certificate
+        self.is_hopeless = rounding > self.tol and (is_slow or is_all)
+        return certificate
 
     # -------------------------------------------------------------- time and books
 
@@ -270,11 +277,13 @@ class StreamRun:
         oracle = self.encode(chunk)
         if self.learner is None:
             self.begin(oracle)
+        self.is_torn = True
         if self.passes == 0 or is_new:
             add_examples(self.fingerprint, oracle)
             self.total_cost += oracle.total_cost
         self.certificate = self._found = None
         self.learn(oracle, chunk)
+        self.is_torn = False
 
     def learn(self, oracle, chunk: Chunk) -> None:
         """Give the examples of a chunk to the learner."""
@@ -322,9 +331,9 @@ class StreamRun:
         measured, found = measure_stream(stream, self.encode, w, look_up, at)
         check_same(self.fingerprint, found, stream.name)
         self.n_calls += found.count
-        dual = geometry.bounded_dual(point, measured.lost_by_planes).lower
-        self.certificate = measured.certificate(geometry, w, dual)
-        return self.certificate
+        dual = geometry.bounded_dual(point, measured.lost_by_planes)
+        rounding = dual.error + measured.hinges.error + geometry.bounded_value(w).error
+        return self.proven(measured.certificate(geometry, w, dual.lower), rounding)
 
 
 class Measured(NamedTuple):

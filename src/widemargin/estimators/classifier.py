@@ -32,6 +32,7 @@ from .fitting import (
 from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
+from .undoing import all_or_nothing
 from .weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
 
 
@@ -163,6 +164,7 @@ class SVMClassifier(
         self.warm_start = warm_start
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d), dense or CSR, and labels y (n,).
@@ -193,6 +195,7 @@ class SVMClassifier(
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
         return fit_linear(self, problem, X, y, target, weights, self.rescaling)
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from further examples; rows given twice count as two examples.
 
@@ -325,7 +328,7 @@ class SVMClassifier(
         return problem, sp.csr_matrix((0, self._columns)), target
 
     def _admit_classes(self, chunk) -> None:
-        """Classes that appear late get their place among the others."""
+        """Classes that appear late get their place among the others, if they may."""
         found = np.unique(np.asarray(chunk.y))
         new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
         learner = None if self._run is None else self._run.learner
@@ -336,15 +339,8 @@ class SVMClassifier(
                 "classes: declare them, classes=[...]."
             )
         check_nodes(self._trees(), new, chunk)
-        for label in new:
-            at = int(np.searchsorted(self.classes_, label)) if len(self.classes_) else 0
-            dtype = np.result_type(self.classes_, new) if len(self.classes_) else new.dtype
-            self.classes_ = np.insert(self.classes_.astype(dtype), at, label)
-            if learner is not None:
-                self.loss_matrix_ = self._costs()
-                learner.task.output_kernel = output_matrix(self.output_kernel, self.classes_)
-                learner.insert_output(at, self.loss_matrix_)
         if new.size:
+            self.classes_ = np.union1d(self.classes_, new) if len(self.classes_) else new
             check_labels(self.classes_)
             if len(self.classes_) < 2:
                 raise ValueError(
@@ -352,6 +348,17 @@ class SVMClassifier(
                     "classes=[...] or begin with examples of two."
                 )
             self.loss_matrix_ = self._costs()
+
+    def _make_room(self, known: np.ndarray) -> None:
+        """The learner of the `known` classes takes in those that `_admit_classes` found."""
+        learner = None if self._run is None else self._run.learner
+        if learner is None:
+            return
+        for label in np.setdiff1d(self.classes_, known):
+            at = int(np.searchsorted(known, label))
+            known = np.insert(known.astype(self.classes_.dtype), at, label)
+            learner.task.output_kernel = output_matrix(self.output_kernel, known)
+            learner.insert_output(at, cost_matrix(self.loss, known))
 
     def _begin_stream(self, stream, classes, is_whole=True) -> None:
         """Classes, their losses and weights."""

@@ -16,12 +16,13 @@ from ..oracle import PythonOracle, make_oracle
 from ..persistence import refusing
 from ..run_record import Record, books_of, give_back
 from ..schema import Mismatch
-from ..solvers import OutOfCore, StreamingDual
+from ..solvers import OutOfCore
 from ..solvers.caches.example_arrays import NotPlain
 from ..stream_run import StreamRun
 from ..streams import ArrayStream, Chunk, Stream
 from ..system import soft_interrupt
-from .lasting import ADVICE, changes, kept
+from .lasting import ADVICE, TORN, changes, kept
+from .undoing import undone_on_error
 from .weights import checked_weights
 
 #: Parameters that may differ between two calls.
@@ -52,6 +53,8 @@ class GoesOn:
     def _partial_fit(self, X, y, sample_weight, classes):
         self._check_parameters()
         run = self._run_so_far()
+        if run is not None and classes is not None:
+            self._check_classes(classes)
         X, y = self._checked_part(X, y, run is None)
         weights = checked_weights(sample_weight, Chunk(X).size)
         if run is None:
@@ -70,6 +73,16 @@ class GoesOn:
         self._is_fixed = True
         self._settle(run, None)
         return self
+
+    def _check_classes(self, classes) -> None:
+        """Classes are declared by the first call; a later one may say them again."""
+        known = np.asarray(getattr(self, "classes_", ())).tolist()
+        new = [label for label in np.asarray(classes).tolist() if label not in known]
+        if new:
+            raise ValueError(
+                f"classes={classes!r}: {new[0]!r} is none of the classes of the first call, "
+                f"{known}. All classes are declared there; a new estimator begins anew."
+            )
 
     def _go_on(self, stream: Stream, on_progress: Callable | None = None) -> bool:
         """Learn on from all of a stream, once; whether Ctrl-C cut it short."""
@@ -115,6 +128,8 @@ class GoesOn:
     def _run_so_far(self) -> Any:
         """The run that `partial_fit` goes on with, if there is one; one put down is taken up."""
         run, lasting = getattr(self, "_run", None), getattr(self, "_lasting", None)
+        if run is not None and run.is_torn:
+            self._check_fresh()
         if run is None and isinstance(lasting, Record):
             self._check_unchanged()
             run = self._resumed(lasting)
@@ -123,16 +138,11 @@ class GoesOn:
     def _resumed(self, lasting: Record) -> StreamRun:
         """The run of a record; the model stays as it is where it cannot be taken up."""
         before = dict(vars(self))
-        try:
+        with undone_on_error(self), refusing(lasting.path):
             run = self._new_run(np.random.default_rng(0))
             self._set_own_books(lasting.books)
             self._trained = before["_trained"]
-            with refusing(lasting.path):
-                self._take_up(run, lasting, before.get("_machine"))
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
+            self._take_up(run, lasting, before.get("_machine"))
         for name in (*run.history, *run.measured()):
             self.history_.add_column(name)
         self._run, run.history = run, self.history_
@@ -166,7 +176,9 @@ class GoesOn:
         """For copies and pickles: a run under way is put down, if its examples are numbers."""
         state: Any = super().__getstate__()
         run = state.get("_run")
-        if run is not None and run.learner is not None:
+        if run is not None and run.is_torn:
+            state = state | {"_lasting": TORN, "_run": None}
+        elif run is not None and run.learner is not None:
             with suppress(NotPlain):
                 state = state | {"_lasting": self._put_down(run), "_run": None}
             state["_certificate"] = self.certificate_
@@ -176,15 +188,11 @@ class GoesOn:
         """`partial_fit` never begins anew in silence."""
         if not hasattr(self, "history_"):
             return
-        lasting = getattr(self, "_lasting", None)
-        reason = lasting if isinstance(lasting, str) else self._left_by_fit()
-        raise ValueError(f"partial_fit cannot go on from this model: {reason}. {ADVICE}")
+        raise ValueError(f"partial_fit cannot go on from this model: {kept(self)}. {ADVICE}")
 
     def _left_by_fit(self) -> str:
         """Why `partial_fit` cannot go on after `fit`."""
         name = type(self.solver_).__name__
-        if isinstance(self.solver_, StreamingDual):
-            return "an error ended its last fit_stream, which leaves nothing to go on from"
         if isinstance(self.solver_, OutOfCore):
             return (
                 f"{name} reads a stream to its end and leaves the weights alone; "

@@ -379,14 +379,19 @@ class KernelModel(Streaming):
                 f"{chunk.where(0)}: {X.shape[1]} features; a kernel machine takes at most "
                 f"{MOST_COLUMNS}. Use fewer (feature hashing)."
             )
+        known = getattr(self, "classes_", None)
         Y, factors = self._kernel_targets(chunk)
         weights = np.full(X.shape[0], float(self.C))
         if factors is not None:
             weights *= factors
         check_total(float(weights.sum()))
         check_magnitude("A target in y", Y)
+        self._make_room(known)  # nothing is refused any more
         is_numbered = isinstance(self, ClassifierMixin) and Y.dtype.kind == "i"
         return Part(X, Y, weights, hashed_items(self.classes_)[Y] if is_numbered else None)
+
+    def _make_room(self, known: Any) -> None:
+        """Let the learner take in classes that appeared late, where there are classes."""
 
     def _settle(self, run, reason: str | None) -> None:
         if not isinstance(run, KernelRun):

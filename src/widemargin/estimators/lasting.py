@@ -29,6 +29,10 @@ ADVICE = (
 )
 
 
+#: Why a run whose learner met an error is at its end.
+TORN = "an error came in the middle of learning from its last examples"
+
+
 def put_down(run: KernelRun, keeps_values: bool = True) -> Record:
     """What a kernel machine goes on from, besides the machine."""
     learner, slots = run.learner, machine_now(run.learner).kept
@@ -81,6 +85,8 @@ def kept(model: Any) -> Record | str:
     """What a model goes on from, or why it cannot."""
     run: Any = getattr(model, "_run", None)
     lasting: Any = getattr(model, "_lasting", None)
+    if run is not None and run.is_torn:
+        return TORN
     if run is None or run.learner is None:
         if lasting is None:
             return model._left_by_fit()

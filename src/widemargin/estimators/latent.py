@@ -32,6 +32,7 @@ from .fitting import (
 )
 from .streaming import is_streaming
 from .structured import ProblemEstimator, check_functions, check_packed
+from .undoing import all_or_nothing
 from .weights import checked_weights
 
 #: The table of `Rounds` in a file.
@@ -231,6 +232,7 @@ class LatentStructuredSVM(LatentEstimator):
     def _problem(self):
         return self.problem
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None, hidden=None):
         """Fit to inputs X and truths y, two sequences of equal length.

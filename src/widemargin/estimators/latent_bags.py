@@ -15,6 +15,7 @@ from ..problems.bags import Bags, BagStack
 from ..schema import LABELS, Array, Schema
 from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened
 from .latent import ROUNDS, LatentEstimator
+from .undoing import all_or_nothing
 from .weights import checked_weights
 
 
@@ -101,6 +102,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None, hidden=None):
         """Fit to bags.

@@ -42,6 +42,7 @@ from .indicators import (
     sets_to_indicator,
 )
 from .streaming import Streaming, is_streaming
+from .undoing import all_or_nothing
 from .weights import checked_weights
 
 PAIRS = ("none", "tree", "all")
@@ -146,6 +147,7 @@ max_seconds, stop, warm_start, random_state
 
     # ------------------------------------------------------------ learning
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d) and the labels y of each row.
@@ -173,6 +175,7 @@ max_seconds, stop, warm_start, random_state
         oracle = self._oracle(X, Y, weights)
         return finish_fit(self, oracle, self._geometry(oracle.n_features), X, Y)
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from further examples; rows given twice count as two examples.
 

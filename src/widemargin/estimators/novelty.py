@@ -17,6 +17,7 @@ from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
 from .fitting import SolverParameters, checked_inputs, is_number
 from .kernel import KernelModel
+from .undoing import all_or_nothing
 from .weights import checked_weights, example_weights
 
 #: Training examples that decide where the margin is.
@@ -91,6 +92,7 @@ class NoveltyDetector(
     is_kernel_machine = True
     _needed = ("n_features_in_", "offset_")
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit to the rows of X (n, d), dense or CSR.
@@ -118,6 +120,7 @@ class NoveltyDetector(
         self._machine = machine._replace(offsets=np.array([-self.offset_]))
         self.intercept_ = self._machine.offsets.copy()
 
+    @all_or_nothing
     def partial_fit(self, X, y=None, sample_weight=None):
         """Learn from further rows.
 

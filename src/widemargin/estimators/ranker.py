@@ -21,6 +21,7 @@ from ..user_warnings import warn_user
 from .fitting import check_parameters, checked_data, checked_inputs
 from .streaming import Streaming, is_streaming
 from .structured import ProblemEstimator
+from .undoing import all_or_nothing
 from .weights import checked_weights, refuse_all_zero
 
 LOSSES = "'roc_area', 'average_precision', 'precision@k', 'ndcg' and 'ndcg@k' (k an integer >= 1)"
@@ -143,6 +144,7 @@ random_state
     def _problem(self):
         return ranking_problem(self.loss, self._columns)
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, qid=None, sample_weight=None):
         """Fit to documents X (n, d), dense or CSR, with relevances y.
@@ -176,6 +178,7 @@ random_state
             return self._fit_rows(queries, queries.truths, weights)
         return self._fit_problem(queries, queries.truths, weights)
 
+    @all_or_nothing
     def partial_fit(self, X, y, qid=None, sample_weight=None):
         """Learn from further queries, which must be whole.
 

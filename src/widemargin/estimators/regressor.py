@@ -26,6 +26,7 @@ from .fitting import (
 from .flat_weights import flattened, intercept_size, unflattened
 from .kernel import KernelModel
 from .streaming import is_streaming
+from .undoing import all_or_nothing
 from .weights import checked_weights, example_weights
 
 
@@ -108,6 +109,7 @@ stop, warm_start, random_state
         self.warm_start = warm_start
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d), dense or CSR, and real targets y (n,).
@@ -129,6 +131,7 @@ stop, warm_start, random_state
             return self._fit_rows(X, y, weights)
         return fit_linear(self, self._problem(X.shape[1]), X, y, y, weights)
 
+    @all_or_nothing
     def partial_fit(self, X, y, sample_weight=None):
         """Learn from further examples; rows given twice count as two examples.
 

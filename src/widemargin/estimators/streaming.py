@@ -39,6 +39,7 @@ from .fitting import (
 )
 from .flat_weights import shaped_geometry
 from .going_on import GoesOn
+from .undoing import all_or_nothing
 from .weights import check_weights
 
 #: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
@@ -99,6 +100,7 @@ class Streaming(GoesOn):
     def certificate_(self, certificate: Certificate) -> None:
         self._certificate = certificate
 
+    @all_or_nothing
     def fit_stream(
         self,
         stream,
@@ -171,7 +173,6 @@ class Streaming(GoesOn):
             self._settle(run, reason)
             self._put_away(run, saver, reason, keep_checkpoint)
         except BaseException:
-            self._run = None  # nothing to go on from
             if isinstance(run.solver, OutOfCore) and run.learner is not None:
                 put_away = run.learner.leave if checkpoint else run.learner.close
                 put_away()

@@ -19,6 +19,7 @@ from ..problem import GivesPlanes, Problem
 from ..schema import Array, Schema
 from .fitting import SolverParameters, check_parameters, finish_fit
 from .streaming import Streaming, is_streaming
+from .undoing import all_or_nothing
 from .weights import checked_weights
 
 
@@ -173,6 +174,7 @@ random_state
     def _problem(self):
         return self.problem
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit to inputs X and truths y, two sequences of equal length.
@@ -200,6 +202,7 @@ random_state
     def _look_at(self, X, Y) -> None:
         check_first(self.problem, X, Y)
 
+    @all_or_nothing
     def partial_fit(self, X, y, sample_weight=None):
         """Learn from further examples; those given twice count as two examples.
 
@@ -222,6 +225,8 @@ random_state
 
     def _oracle_of(self, chunk):
         oracle = super()._oracle_of(chunk)
+        if isinstance(oracle, CompiledOracle):
+            check_packed(oracle.data)
         if chunk.row == 0:
             self._look_at(oracle.X, chunk.y)
         return oracle

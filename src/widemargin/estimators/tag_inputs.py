@@ -41,6 +41,17 @@ class TagFeatures:
         """Names of the features of steps, where they have names."""
         return None if self.edge_vocabulary is None else self.edge_vocabulary.names
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many names of positions and of steps there are."""
+        return len(self.vocabulary or ()), len(self.edge_vocabulary or ())
+
+    def keep(self, counts: tuple[int, int]) -> None:
+        """Forget the names that are newer than these."""
+        for vocabulary, count in zip((self.vocabulary, self.edge_vocabulary), counts, strict=True):
+            if vocabulary is not None:
+                vocabulary.shrink(count)
+
     def packed(self, X, n_columns: int | None = None) -> Sequences:
         """Tokens, dicts, matrices or sequences as sequences of these columns.
 

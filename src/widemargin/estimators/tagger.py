@@ -28,6 +28,7 @@ from .tag_inputs import (
     short_list,
     weighted_truths,
 )
+from .undoing import all_or_nothing
 from .weights import checked_weights
 
 
@@ -126,6 +127,7 @@ max_seconds, stop, warm_start, random_state
 
     # ------------------------------------------------------------ learning
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y, sample_weight=None, token_weight=None):
         """Fit to sequences X and their labels y.
@@ -165,6 +167,7 @@ max_seconds, stop, warm_start, random_state
             truths = weighted_truths(truths, token_weight)
         return self._fit_problem(sequences, truths, weights)
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from further sequences; those given twice count as two examples.
 
@@ -175,7 +178,14 @@ max_seconds, stop, warm_start, random_state
             All labels that will ever come, at the first call; by default those of `y`.
         sample_weight : array (n,), optional
         """
-        return self._partial_fit(X, list(y), sample_weight, classes)
+        features = getattr(self, "_features", None)
+        known = features and features.counts
+        try:
+            return self._partial_fit(X, list(y), sample_weight, classes)
+        except BaseException:
+            if features is not None:
+                features.keep(known)
+            raise
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
