@@ -148,16 +148,6 @@ class PythonOracle:
         """Visit the examples in `order`; the state, which may have grown."""
         return sweep_one_by_one(self, update, state, w, order, grow)
 
-    def seconds_per_call(self, w: np.ndarray) -> float:
-        """Time of a call, over at most 20 examples and a tenth of a second."""
-        sample = np.linspace(0, self.n_examples - 1, min(20, self.n_examples)).astype(int)
-        begin, calls = time.perf_counter(), 0
-        while calls < len(sample) and (calls == 0 or time.perf_counter() - begin < 0.1):
-            self.find(int(sample[calls]), w)
-            calls += 1
-        self.tally.calls = 0
-        return (time.perf_counter() - begin) / calls
-
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w), by the upper bound of each hinge."""
         return self.bounded(w).value
@@ -306,20 +296,6 @@ class CompiledOracle:
     def compact_cost(self) -> np.ndarray:
         """C_i, or one number for all: 8 bytes per example saved."""
         return np.array([float(self.C)]) if self.weights is None else self.cost
-
-    def seconds_per_call(self, w: np.ndarray) -> float:
-        """Time of a call inside the compiled loop."""
-        order = np.arange(min(20, self.n_examples))
-        total = no_hinges(self.cost, np.zeros(1))
-        self.sweep(add_hinge, total, w, order[:1])  # compile
-        for repeats in (1, 50):  # entering the loop costs as much as a hundred quick calls
-            begin = time.perf_counter()
-            self.sweep(add_hinge, total, w, np.tile(order, repeats))
-            elapsed = time.perf_counter() - begin
-            if elapsed > 0.01:
-                break
-        self.tally.calls = 0
-        return elapsed / (repeats * len(order))
 
     def find(self, i: int, w: np.ndarray):
         """The most violated plane of one example, as (loss, index, value)."""

@@ -38,8 +38,6 @@ from .convergence import reason_of, warn_unless_converged
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
 #: Rows of single examples, which are never long lists.
 LAYOUTS = (BoxRows, ClassRows, NodeRows, SeparateRows)
-#: An oracle call slower than this is worth a cache of planes.
-SLOW_CALL = 2e-5
 #: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent; but
 #: cuts are dense, and a hundred of them should not take more than 256 megabytes.
 FEW_EXAMPLES, CUT_FEATURES = 10, 300_000
@@ -127,7 +125,7 @@ def check_solver(solver: Any) -> None:
 
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
-    """What "auto" means, by the layout of the data or by the measured cost of an oracle call."""
+    """What "auto" means, by the layout and the size of the data, never by the clock."""
     if batch_loop(oracle, geometry) is not None:
         if isinstance(oracle.data, BoxRows):
             rows = oracle.data.rows
@@ -135,15 +133,12 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
                 return ProximalNewton()
         return DualCoordinate()
-    if isinstance(oracle, CompiledOracle):  # timing would make the choice a matter of luck
+    if isinstance(oracle, CompiledOracle):
         are_few = oracle.n_examples <= FEW_EXAMPLES and oracle.n_features <= CUT_FEATURES
         if are_few and not isinstance(oracle.data, LAYOUTS):
             return OneSlack()  # such as one ranking of thousands
         return DualCoordinate()
-    w = geometry.weights(np.zeros(oracle.n_features))
-    if oracle.seconds_per_call(w) < SLOW_CALL:
-        return DualCoordinate()
-    return DualCoordinate(cached_sweeps=50, worth=0.02)
+    return DualCoordinate(cached_sweeps=50, worth=0.02)  # a call from Python is worth many sweeps
 
 
 def is_number(value: Any) -> bool:

@@ -12,13 +12,12 @@ whose dual variables are all zero leaves. SOnline (Wu, Yuan, Liu, Zheng 2009) is
 loss in the margin and a kernel between outputs; with the 0-1 loss it is LaRank.
 
 Cost, by `schedule`: "work" counts entries of kernel rows read, a computed one at a fixed price that
-grows with the number of features (reproducible); "evaluations" counts every kernel value alike
-(reproducible); "seconds" measures the price while it runs (not reproducible).
+grows with the number of features; "evaluations" counts every kernel value alike. The paper measures
+seconds; counted work gives the same model again.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -48,7 +47,7 @@ from .larank_loops import (
 )
 from .learner import PROGRESSIVE, Progressive, check_own
 
-SCHEDULES = ("work", "evaluations", "seconds")
+SCHEDULES = ("work", "evaluations")
 #: Slots that there is room for at first.
 FIRST = 256
 #: Rows fetched together at most.
@@ -72,7 +71,7 @@ class LaRank:
     ----------
     epochs : int
         Passes over the data.
-    schedule : "work", "evaluations" or "seconds"
+    schedule : "work" or "evaluations"
         What a gain of the dual is divided by; see the head of this file.
     finish : bool
         Optimise all support patterns to within `tau` at the end of each pass.
@@ -156,7 +155,6 @@ class LaRankLearner:
         self.asked = np.inf  # a smaller tau, of `end_pass`
         self.rules = self._rules(task.cost)
         self.n_rows = 0  # rows seen in the first pass
-        self.spent = np.zeros(4)  # seconds, kernel values computed; seconds, entries read
 
     def _rules(self, cost: np.ndarray | None) -> Rules:
         K = self.machine.beta.shape[0]
@@ -271,32 +269,14 @@ class LaRankLearner:
     def _take(self, patterns, fresh: Fresh) -> None:
         """LaRank over a block of examples."""
         self._make_room(len(patterns))
-        start = time.perf_counter()
         block = self.blocks.make(patterns, self.gram.capacity)
-        computed = len(patterns) * (self.n_slots + len(patterns))
-        self._measure(0, time.perf_counter() - start, computed)
         K = self.machine.beta.shape[0]
         f, g, b, why = np.empty((K, 1)), np.empty(K), 0, WAIT
         while why:
-            start, steps = time.perf_counter(), int(self.machine.counts[STEPS])
             b, why = learn(self.machine, self.rules, self.gram.kept, block, fresh, b, f, g)
-            read = (int(self.machine.counts[STEPS]) - steps) * self.n_slots
-            self._measure(1, time.perf_counter() - start, read)
             self._store(patterns, fresh)
             if why == WAIT:
                 self._serve()
-
-    def _measure(self, kind: int, seconds: float, amount: int) -> None:
-        """Book the time of computing kernel values (0) or of steps (1); old times fade."""
-        if self.solver.schedule != "seconds":
-            return
-        part = self.spent[2 * kind : 2 * kind + 2]
-        part *= 0.99
-        part += seconds, amount
-        values, entries = self.spent[:2], self.spent[2:]
-        if values[1] > 0 and entries[1] > 0:
-            price = values[0] / values[1] / (entries[0] / entries[1])
-            self.rules = self.rules._replace(price=float(price))
 
     def _store(self, patterns, fresh: Fresh) -> None:
         """Keep the patterns of examples that became support patterns and still are."""
