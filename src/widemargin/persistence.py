@@ -51,6 +51,8 @@ KNOWN = (
     "StructuredSVM",
     "TaxonomyClassifier",
 )
+#: Classes that a file may name -> what they are called today: estimators, solvers, kernels.
+RENAMED: dict[str, str] = {}
 #: Those whose problem is code, and has to be given again.
 WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
@@ -205,7 +207,7 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
     (1,)
     """
     arrays, header = read_arrays(path)
-    name = header.get("estimator")
+    name = header["estimator"] = todays(header.get("estimator"))
     if name not in KNOWN:
         raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {list(KNOWN)}.")
     if name in WITH_PROBLEM and problem is None:
@@ -412,11 +414,16 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         trees = {key: dict(pairs) for key, pairs in value["taxonomy"].items()}
         return Taxonomy(trees["parents"], trees["weights"], value["normalize"])
     if "kernel" in value:
-        return checked_kernel(value["kernel"], value["fields"])
-    solver = known_solvers().get(value["solver"])
+        return checked_kernel(todays(value["kernel"]), value["fields"])
+    solver = known_solvers().get(todays(value["solver"]))
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")
     return solver(**{key: restored(item, arrays) for key, item in value["fields"].items()})
+
+
+def todays(name: Any) -> Any:
+    """What the class that a file names is called today."""
+    return RENAMED.get(name, name) if isinstance(name, str) else name
 
 
 def known_solvers() -> dict[str, Any]:
