@@ -4,6 +4,7 @@ import itertools
 import time
 
 import pytest
+
 from tests.ladder.recorded_fits import FITS, agree, described, fitted, overlap, recorded
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.ladder import recorded_fits as fits
 
 import widemargin
+from tests.ladder import recorded_fits as fits
 from widemargin.problems import Bags, Chain
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 from tests.ladder.recorded_fits import rows, targets
 from tests.saving.kept_models import FIXTURES, LASTING, loaded, predictions
 
