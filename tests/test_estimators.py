@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from widemargin import StructuredSVM, SVMClassifier, SVMRegressor, Validation
-from widemargin.history import COLUMNS
 from widemargin.losses import Confusion, Graph, Taxonomy
 from widemargin.problems import Binary, Multiclass, RealFunction, Regression
+from widemargin.run.history import COLUMNS
 from widemargin.solvers import Cached, DualCoordinate, Incremental, OneSlack, ProximalNewton
 from widemargin.stopping import OracleCalls, Passes
 

@@ -36,9 +36,9 @@ from widemargin import (
     TaxonomyClassifier,
     Validation,
 )
+from widemargin.inputs.sequences import Sequences, pack_arrays
 from widemargin.losses import Taxonomy
 from widemargin.problems import Bags, Chain
-from widemargin.sequences import Sequences, pack_arrays
 from widemargin.solvers import (
     NORMA,
     Averaged,

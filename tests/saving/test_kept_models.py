@@ -36,7 +36,8 @@ def test_old_files_go_on_learning(name):
 
 def test_names_of_classes_are_translated(monkeypatch):
     """A class that has another name today is found by the name in the file."""
-    from widemargin import persistence, solvers
+    from widemargin import solvers
+    from widemargin.saving import models as persistence
 
     monkeypatch.setattr(persistence, "RENAMED", {"LaRank": "Renamed"})
     kinds = persistence.known_solvers()
