@@ -25,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
-from widemargin.cli.train.command.options import feature_names, parse_loss
 
 from widemargin import SVMClassifier, load
 from widemargin.cli.errors import CommandError
 from widemargin.cli.show.story import story_of_run
+from widemargin.cli.train.options import feature_names, parse_loss
 from widemargin.inputs.queries import QueryStream
 from widemargin.saving.tensorfile import ModelFileError, write_arrays
 from widemargin.streams import (
