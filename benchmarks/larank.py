@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.expansion import scores
-from widemargin.replacing import replacing
+from widemargin.kernels.support import scores
 from widemargin.reproduce.data import Rows, digits
-from widemargin.reproduce.sonline_runs import PARAMETERS, libsvm_guess, trained
-from widemargin.solvers.larank import LaRank
+from widemargin.reproduce.sonline.runs import PARAMETERS, libsvm_guess, trained
+from widemargin.solvers.larank.solver import LaRank
+from widemargin.system.replacing import replacing
 
 from . import peaks
 from .timing import table

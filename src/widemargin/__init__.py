@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         SVMRegressor,
         TaxonomyClassifier,
     )
-    from .persistence import load
     from .problem import Plane, Problem
     from .run import Certificate
+    from .saving import load
     from .stopping import Gap, HeldOut, OracleCalls, Passes, Seconds, TrainingHinge, Validation
 
 _HOMES = {
@@ -50,7 +50,7 @@ _HOMES = {
     "StructuredSVM": "estimators",
     "TaxonomyClassifier": "estimators",
     "check_problem": "checking",
-    "load": "persistence",
+    "load": "saving",
     "ConvergenceDisplay": "displays",
     "Plane": "problem",
     "Problem": "problem",
@@ -72,9 +72,9 @@ _MODULES = {
     "kernels",
     "losses",
     "metrics",
-    "persistence",
     "problems",
     "run",
+    "saving",
     "solvers",
     "stopping",
 }

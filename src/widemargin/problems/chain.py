@@ -4,8 +4,8 @@
 
 A truth is an array of labels, or a pair (labels, weights of the positions).
 
-`viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum over
-positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
+`inference/viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum
+over positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
 
 With constraints the outputs of a sequence are the legal labellings and its truth, which need not be
 legal where `illegal` is "allow": its hinge is 0 where it scores above all legal ones. No prediction
@@ -22,13 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.vectors import padded
 from ..compile import kernel
-from ..sequences import Sequences
-from ..simd import padded
-from ..sizes import entry_sizes, plane_rounding
-from .legal_steps import ILLEGAL, check_legal
-from .multiclass import check_matrix
-from .viterbi import (
+from ..inference.legal_steps import ILLEGAL, check_legal
+from ..inference.viterbi import (
     ChainRows,
     add_loss,
     best_path,
@@ -38,6 +35,9 @@ from .viterbi import (
     predict_paths,
     width_of,
 )
+from ..inputs.sequences import Sequences
+from ..layouts.sizes import entry_sizes, plane_rounding
+from .multiclass import check_matrix
 from .weights import checked_weights
 
 
@@ -187,7 +187,7 @@ class Chain:
         return ChainRows._make(parts)
 
     def rounding(self, data: ChainRows, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the sequences; see `sizes.py`."""
+        """What rounding may do to the planes of the sequences; see `layouts/sizes.py`."""
         K, begin, lengths = self.n_labels, data.begin[:-1], np.diff(data.begin)
         largest = np.abs(w).reshape(-1, self.width)[:, :K].max(axis=1)
         sizes, counts = np.empty(len(data.label)), np.diff(data.indptr.astype(np.int64))

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..arrays.rows import write_plane
 from ..compile import kernel
-from ..rows import write_plane
-from ..sizes import plane_rounding, row_lengths, row_sizes
+from ..layouts.sizes import plane_rounding, row_lengths, row_sizes
 from .weights import checked_weights
 
 #: Labels up to which all 2^L outputs are tried.
@@ -80,7 +80,7 @@ class Labelled:
         )
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        """What rounding may do to the planes of the examples; see `layouts/sizes.py`."""
         own = np.abs(w[: self.n_unary]).reshape(self.shape).sum(axis=1)
         tables = np.abs(w[self.n_unary :]).reshape(-1, 4).max(axis=1).sum()
         losses = self.costs.max(axis=1).sum()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..sizes import plane_rounding
+from ..layouts.sizes import plane_rounding
 
 
 class Pairs(NamedTuple):
@@ -102,7 +102,7 @@ class Matching:
         return y
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        """What rounding may do to the planes of the examples; see `layouts/sizes.py`."""
         bounds = []
         for x, y in zip(*data, strict=True):
             features = x.features if isinstance(x, Pairs) else np.asarray(x, float)
