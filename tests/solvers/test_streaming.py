@@ -675,7 +675,7 @@ def test_failures_leave_nothing_to_go_on_from(tmp_path):
         model = SVMClassifier(solver=solver, random_state=0)
         with pytest.raises(ValueError, match="label 7 was never declared"):
             model.fit_stream(batches, classes=[0, 1])
-        assert model._run is None
+        assert vars(model) == model.get_params(deep=False)  # nothing is known of any stream
     assert not list(tmp_path.iterdir())
 
 

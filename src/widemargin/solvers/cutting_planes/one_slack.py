@@ -192,7 +192,7 @@ def with_room(state: Cuts) -> Cuts:
 def solved(state: Cuts, geometry, tol: float) -> Cuts:
     """The program over the cuts, solved until its own gap is at most about `tol`."""
     a = state.a.copy()
-    floor = 1e-14 * max(1.0, float(np.abs(state.b).max()))
+    floor = 1e-14 * float(np.abs(state.b).max())
     accuracy, limit = max(tol, floor), 200 * len(a) + 20_000
     if geometry.is_constrained:
         ascend_clipped(state, geometry, a, accuracy, limit)
