@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .certificate import Certificate
+from .certificate import Certificate, restored
 from .kernels import NAMES as KERNELS
 from .kernels import UNSET, check_kernel_numbers
 from .schema import MOST, Item, Mismatch, check_items
@@ -103,7 +103,7 @@ def checked_certificate(found: Any) -> Certificate | None:
     check_items(CERTIFICATE, found, "the certificate")
     if found["scope"] not in SCOPES:
         raise Mismatch(f"'scope' of the certificate is {found['scope']!r:.60}, not one of {SCOPES}")
-    return Certificate(**found)
+    return restored(found)
 
 
 def checked_fingerprint(found: Any) -> tuple[int, int]:

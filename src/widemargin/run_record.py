@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .certificate import Certificate
+from .certificate import restored
 from .model_header import checked_certificate, checked_fingerprint, checked_generator
 from .schema import check
 from .streams.fingerprint import Fingerprint
@@ -61,7 +61,7 @@ def give_back(run, record: Record) -> None:
         setattr(run, name, books[name])
     run.fingerprint = Fingerprint(*books["fingerprint"])
     certificate = books["certificate"]
-    run.certificate = None if certificate is None else Certificate(**certificate)
+    run.certificate = None if certificate is None else restored(certificate)
 
 
 def checked_books(books: dict[str, Any]) -> dict[str, Any]:

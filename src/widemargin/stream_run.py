@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .certificate import Certificate, make_certificate, relative_gap
+from .certificate import Certificate, diagnosis, is_hopeless, make_certificate, size_of
 from .geometry import Geometry
 from .history import COLUMNS, History
 from .layouts import BoxRows, ClassRows
@@ -134,9 +134,9 @@ class StreamRun:
         """Whether rounding alone keeps the gap above `tol`."""
         if self.certificate is None:
             return False
-        scale = max(abs(self.certificate.primal), 1e-12 * self.total_cost) or 1.0
-        rounding = self.rounding / scale
-        return rounding > self.tol and self.certificate.gap <= self.tol + rounding
+        gap, rounding = self.certificate.gap, self.rounding
+        rounding /= size_of(self.certificate.primal, self.total_cost)
+        return is_hopeless(gap, rounding, self.tol) and gap <= self.tol + rounding
 
     # -------------------------------------------------------------- time and books
 
@@ -174,8 +174,7 @@ class StreamRun:
 
     def diagnosis(self, primal: float, dual: float) -> Certificate:
         """What is known of the kept examples."""
-        gap = max(0.0, relative_gap(primal, dual, self.total_cost))
-        return Certificate(primal, dual, gap, "cache")
+        return diagnosis(primal, dual, self.total_cost)
 
     def proven_dual(self) -> float:
         """The dual objective of the learner's dual variables, made anew and rounded downwards."""
@@ -250,7 +249,7 @@ class StreamRun:
 
     def unproven(self) -> Certificate:
         """What is known where no bound of the objective is: at most the dual."""
-        return Certificate(np.nan, self.learner.dual, np.nan, "cache")
+        return self.diagnosis(np.nan, self.learner.dual)
 
     def measured(self) -> dict[str, float]:
         """Further columns of the history."""

@@ -26,7 +26,7 @@ from ..pages.report import Report
 from ..problems import RealFunction
 from ..run import Progress
 from ..solvers import Cached, OneSlack
-from ..stopping import Callback
+from ..stopping import Callback, StopReason
 from .live import LiveLine
 
 SOLVERS: dict[str, Any] = {
@@ -75,7 +75,7 @@ def say(text: str = "") -> None:
 def fitted(model: Any, X: Any, y: Any) -> Any:
     """The fitted model; Ctrl-C, which `fit` takes as its end, is that of the demo."""
     model.fit(X, y)
-    if model.stopped_by_ == "interrupt":
+    if model.stopped_by_ == StopReason.INTERRUPT:
         raise KeyboardInterrupt
     return model
 

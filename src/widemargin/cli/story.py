@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from ..certificate import Certificate, restored
 from ..checkpoint import FILE
 from ..history import History
 from ..printable import path_words
-from ..run import Certificate
 from ..tensorfile import read_arrays, under
 from .errors import CommandError
 from .info import described, parameters
@@ -73,11 +73,11 @@ def story_of_run(folder: str) -> Story:
     try:
         history = History(under("history.", arrays))
         if header["certificate"] is not None:
-            certificate = Certificate(**header["certificate"])
+            certificate = restored(header["certificate"])
         else:
-            primal, dual, gap = (history.last(name) for name in ("primal", "dual", "gap"))
+            ends = {name: history.last(name) for name in ("primal", "dual", "gap")}
             scope = "data" if len(history) and history["exact"][-1] == 1.0 else "cache"
-            certificate = Certificate(primal, dual, gap, scope)
+            certificate = restored({**ends, "scope": scope})
         count, total = header["fingerprint"]
         params = {name: parameter_text(value) for name, value in header["params"].items()}
         return Story(

@@ -18,6 +18,7 @@ from ..run_record import Record, books_of, give_back
 from ..schema import Mismatch
 from ..solvers import OutOfCore, StreamingDual
 from ..solvers.caches.example_arrays import NotPlain
+from ..stopping import StopReason
 from ..stream_run import StreamRun
 from ..streams import ArrayStream, Chunk, Stream
 from ..system import soft_interrupt
@@ -89,7 +90,7 @@ class GoesOn:
                         break
         finally:
             run.on_progress = None
-        self._settle(run, "interrupt" if interrupted else None)
+        self._settle(run, StopReason.INTERRUPT if interrupted else None)
         return interrupted
 
     def _by_query(self, stream: Stream) -> Stream:

@@ -20,6 +20,7 @@ from ..persistence import LEARNT
 from ..problem import Latent
 from ..schema import Array, Schema
 from ..solvers import Uncertified
+from ..stopping import StopReason
 from ..user_warnings import warn_user
 from .convergence import warn_unless_converged
 from .fitting import (
@@ -121,7 +122,7 @@ class LatentEstimator(ProblemEstimator):
 
     def _warn_of_rounds(self, reason: str | None, X) -> None:
         """Rounds that still gained, or a last one that ended above `tol` for this reason."""
-        if self.stopped_by_ != "rounds":
+        if self.stopped_by_ != StopReason.ROUNDS:
             warn_unless_converged(self, self.certificate_, reason, X)
             return
         text = f"still gained after max_rounds={self.max_rounds}; increase it, or min_gain"

@@ -21,7 +21,7 @@ from ..oracle import make_oracle
 from ..run import Certificate
 from ..run_record import Record
 from ..solvers import OutOfCore, StreamingDual, StreamingSolver
-from ..stopping import HeldOut, each_rule
+from ..stopping import HeldOut, Reason, StopReason, each_rule
 from ..stream_passes import UNFINISHED, Driver
 from ..stream_run import StreamRun, check_same, measure_stream
 from ..streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
@@ -183,17 +183,17 @@ class Streaming(GoesOn):
             warn_unless_converged(self, run.certificate or self._certificate, reason)
         return self
 
-    def _should_have_converged(self, run: StreamRun, reason: str, verify: bool) -> bool:
+    def _should_have_converged(self, run: StreamRun, reason: Reason, verify: bool) -> bool:
         """Whether a gap was to be proven, or time ended what would have gone on."""
-        if run.uncertified is not None or reason == "interrupt":
+        if run.uncertified is not None or reason == StopReason.INTERRUPT:
             return False
-        return verify or run.is_open_ended or reason == "seconds"
+        return verify or run.is_open_ended or reason == StopReason.SECONDS
 
-    def _put_away(self, run: StreamRun, saver: Checkpoint, reason: str, keep: bool) -> None:
+    def _put_away(self, run: StreamRun, saver: Checkpoint, reason: Reason, keep: bool) -> None:
         """Files of the run: kept if it was cut short, so that it can be taken up again."""
         is_on_disk = isinstance(run.solver, OutOfCore)
         # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
-        if reason not in UNFINISHED and not (is_on_disk and reason == "passes"):
+        if reason not in UNFINISHED and not (is_on_disk and reason == StopReason.PASSES):
             saver.finish(reason)
         if is_on_disk:  # open files are no part of a model
             self._certificate = run.certificate or run.kept_certificate()
@@ -350,7 +350,7 @@ class Streaming(GoesOn):
     def _geometry(self, n_weights: int) -> Geometry:
         return shaped_geometry(self, n_weights, self._n_outputs)
 
-    def _settle(self, run: StreamRun, reason: str | None) -> None:
+    def _settle(self, run: StreamRun, reason: Reason | None) -> None:
         """Set the fitted attributes from the run."""
         self.n_features_in_ = self._columns
         hand_over(self, run.learner.w)
@@ -358,12 +358,12 @@ class Streaming(GoesOn):
         self.uncertified_ = run.uncertified
         self._set_books(run, reason)
 
-    def _set_books(self, run: StreamRun, reason: str | None) -> None:
+    def _set_books(self, run: StreamRun, reason: Reason | None) -> None:
         """What is known of the fit, whatever was learnt."""
         self.history_ = run.history
         self.solver_ = self._streaming_solver()
         self._trained = self._shaping_params()
-        self.stopped_by_ = reason or "stream"
+        self.stopped_by_ = reason or StopReason.STREAM
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
         self.progressive_loss_ = run.learner.progressive.mean
         self.n_examples_seen_ = run.fingerprint.count

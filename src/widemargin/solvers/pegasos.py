@@ -37,6 +37,7 @@ from ..budgets import check_buffer
 from ..expansion import BLOCK, Support
 from ..parameters import POSITIVE, Numbers, check_numbers, whole
 from ..schema import MOST, Array, Entry, Schema
+from ..stopping import StopReason
 from . import pegasos_planes
 from .bounded_table import BoundedTable, make_table
 from .kernel_learner import (
@@ -141,9 +142,9 @@ class Pegasos:
         """The mean, or without one the last iterate."""
         return pegasos_planes.weights_of(state)
 
-    def done(self, epochs: int, mistakes) -> str | None:
+    def done(self, epochs: int, mistakes) -> StopReason | None:
         """Enough passes."""
-        return "epochs" if epochs >= self.epochs else None
+        return StopReason.EPOCHS if epochs >= self.epochs else None
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
         """A learner of streams, whose number of examples is not known."""
