@@ -1,7 +1,7 @@
 """Kernels that look at every index: small fits, and the same kernels on arrays cut short.
 
 Under NUMBA_BOUNDSCHECK=1 compiled code raises IndexError where it would read or write beside an
-array; vector loops have plain twins then (`widemargin.simd`). A trial is one fit of
+array; vector loops have plain twins then (`widemargin.arrays.vectors`). A trial is one fit of
 `checked_fits.py`, in which no kernel of ours may do that. Then each kernel that was called is
 called again with its arguments, one array at a time cut short or, in an array of indices, one entry
 far too large. Each kernel must notice that at least once: this proves that it is looking.

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from widemargin import SVMClassifier, SVMRegressor
-from widemargin.checkpoint import FILE, Checkpoint, CheckpointError
+from widemargin.saving.checkpoints import FILE, Checkpoint, CheckpointError
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 from widemargin.solvers import NORMA, SVMD, FunctionalDescent, OutOfCore, Pegasos
 from widemargin.streams import StreamError
-from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
 
 from .forging import forged
 

@@ -25,11 +25,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
+from widemargin.cli.train.command.options import feature_names, parse_loss
 
 from widemargin import SVMClassifier, load
 from widemargin.cli.errors import CommandError
-from widemargin.cli.options import feature_names, parse_loss
-from widemargin.cli.story import story_of_run
+from widemargin.cli.show.story import story_of_run
+from widemargin.inputs.queries import QueryStream
+from widemargin.saving.tensorfile import ModelFileError, write_arrays
 from widemargin.streams import (
     ArrowStream,
     ColumnStream,
@@ -38,9 +40,7 @@ from widemargin.streams import (
     SvmHmmStream,
     SvmlightStream,
 )
-from widemargin.streams.queries import QueryStream
-from widemargin.streams.templates import TemplateError, read_template
-from widemargin.tensorfile import ModelFileError, write_arrays
+from widemargin.streams.sequences.templates import TemplateError, read_template
 
 NAME, TARGET = "mutated-files", 50_000
 #: What a child may map, and by how much a trial may raise the most that it ever used.

@@ -22,11 +22,11 @@ from widemargin import (
     SVMRegressor,
     TaxonomyClassifier,
 )
-from widemargin.estimators.tag_inputs import TagFeatures
-from widemargin.expansion import Machine, Support
-from widemargin.history import History
+from widemargin.estimators.coding.tag_inputs import TagFeatures
 from widemargin.kernels import RBF, Laplacian, Precomputed
+from widemargin.kernels.support import Machine, Support
 from widemargin.run import Certificate
+from widemargin.run.history import History
 from widemargin.solvers import SVMD, DualCoordinate
 from widemargin.streams.fingerprint import Fingerprint
 

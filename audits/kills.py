@@ -23,7 +23,7 @@ import numpy as np
 
 from widemargin import load
 from widemargin.cli.main import main
-from widemargin.tensorfile import read_arrays
+from widemargin.saving.tensorfile import read_arrays
 
 NAME, TARGET = "kills", 200
 #: Arrays of a model that tell of the clock and of memory: buffers that have grown are larger than

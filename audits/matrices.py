@@ -144,7 +144,7 @@ def kinds() -> dict[str, Kind]:
 
 def taggers(wm: Any) -> dict[str, Kind]:
     """Matrices as sequences: alone, beside numbers, packed, as features of steps."""
-    from widemargin.sequences import Sequences
+    from widemargin.inputs.sequences import Sequences
 
     make, asked = partial(wm.SequenceTagger, max_passes=9, **QUICK), ("predict", "margins", "score")
     wraps = {
@@ -170,14 +170,14 @@ def bags(X: Any) -> list:
 
 def queries(X: Any) -> list:
     """Lists of documents."""
-    from widemargin.streams.queries import Query
+    from widemargin.inputs.queries import Query
 
     return [Query(TABLE, THREE), Query(X, THREE)]
 
 
 def altered(X: Any) -> Any:
     """Packed sequences whose rows were put in place later."""
-    from widemargin.sequences import Sequences
+    from widemargin.inputs.sequences import Sequences
 
     found = Sequences(sp.csr_matrix(TABLE), [0, N])
     if sp.issparse(X) and X.format == "csr":

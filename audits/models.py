@@ -27,7 +27,7 @@ from widemargin import (
 )
 from widemargin.losses import Taxonomy
 from widemargin.problems import Multiclass
-from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 
 from .forging import forged
 from .handmade import (

@@ -25,8 +25,8 @@ import numpy as np
 
 from widemargin import SequenceTagger
 from widemargin.datasets import load_dataset
+from widemargin.inputs.sequences import Sequences
 from widemargin.metrics import chunk_scores
-from widemargin.sequences import Sequences
 from widemargin.solvers import StreamingDual
 from widemargin.streams import default_template, open_stream, read_sequences
 

@@ -82,7 +82,7 @@ def errors(seeds: int = SEEDS, names: tuple[str, ...] = tuple(CASES)) -> str:
 
 def budgets(seeds: int = 3) -> str:
     """Error on held-out training rows, and CPU seconds, with so many patterns at most."""
-    from widemargin.budgets import BUDGETS
+    from widemargin.kernels.budgets import BUDGETS
     from widemargin.solvers import FunctionalDescent, Pegasos
 
     data, (gamma, C) = binary("ijcnn1"), CASES["ijcnn1"]

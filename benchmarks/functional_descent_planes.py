@@ -18,8 +18,8 @@ from sklearn.model_selection import train_test_split
 
 from widemargin import SequenceTagger, SVMClassifier
 from widemargin.datasets import load_dataset
+from widemargin.inputs.sequences import Sequences
 from widemargin.metrics import chunk_f1
-from widemargin.sequences import Sequences
 from widemargin.solvers import FunctionalDescent, Pegasos, Perceptron
 from widemargin.streams import ArrayStream
 

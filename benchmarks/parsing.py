@@ -27,7 +27,7 @@ BAR = "10x"
 FIRST_CHUNK = """
 import io, time
 from widemargin.streams import SvmlightStream
-import widemargin.streams.parser
+import widemargin.streams.svmlight.parser
 begin = time.perf_counter()
 next(SvmlightStream(io.BytesIO(b"1 1:1\\n")).chunks())
 print(time.perf_counter() - begin)

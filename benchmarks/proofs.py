@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import scipy.sparse as sp
 
-from widemargin import SequenceTagger, SVMClassifier, run
+from widemargin import SequenceTagger, SVMClassifier
 from widemargin.datasets import load_dataset
-from widemargin.sequences import Sequences
+from widemargin.inputs.sequences import Sequences
+from widemargin.run import epochs as run
 
 from .timing import table
 

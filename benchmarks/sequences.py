@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import SequenceTagger
 from widemargin.datasets import load_dataset
-from widemargin.sequences import Sequences
+from widemargin.inputs.sequences import Sequences
 from widemargin.solvers import Perceptron
 from widemargin.stopping import Callback
 

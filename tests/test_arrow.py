@@ -15,6 +15,8 @@ import scipy.sparse as sp
 pa = pytest.importorskip("pyarrow")
 
 import pyarrow.parquet as pq  # noqa: E402
+from widemargin.streams.arrow.stream.stream import ArrowStream  # noqa: E402
+from widemargin.streams.arrow.stream.writer import write_arrow  # noqa: E402
 
 from widemargin.streams import (  # noqa: E402
     ArrayStream,
@@ -26,8 +28,6 @@ from widemargin.streams import (  # noqa: E402
     open_stream,
     write_svmlight,
 )
-from widemargin.streams.arrow import ArrowStream  # noqa: E402
-from widemargin.streams.arrow_writer import write_arrow  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 23
@@ -189,7 +189,7 @@ def test_a_pipe_is_read_once():
     assert not stream.repeatable
     assert joined(stream)[0].tobytes() == DENSE.tobytes()
     code = (
-        "from widemargin.streams.arrow import ArrowStream\n"
+        "from widemargin.streams.arrow.stream import ArrowStream\n"
         "print(sum(chunk.size for chunk in ArrowStream('-').chunks()))"
     )
     command = [sys.executable, "-c", code]
@@ -394,7 +394,7 @@ def test_positions_of_other_streams(tmp_path, position):
 def test_without_pyarrow_the_message_says_what_to_install():
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
-        "from widemargin.streams.arrow import ArrowStream\n"
+        "from widemargin.streams.arrow.stream import ArrowStream\n"
         "try: ArrowStream('a.parquet')\n"
         "except ImportError as error: print(error)"
     )
@@ -449,7 +449,7 @@ def test_memory_is_bounded_by_batches(tmp_path):
     del table, column
     code = f"""
 import pyarrow
-from widemargin.streams.arrow import ArrowStream
+from widemargin.streams.arrow.stream import ArrowStream
 rows = sum(chunk.size for chunk in ArrowStream({str(tmp_path / "big.parquet")!r}).chunks())
 print(rows, pyarrow.default_memory_pool().max_memory())
 """

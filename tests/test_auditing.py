@@ -22,11 +22,11 @@ from widemargin.auditing.regulariser import Regulariser
 from widemargin.auditing.rows import RowObjective
 from widemargin.auditing.sets import Listed, Separate, Tree
 from widemargin.auditing.twofold import Number, Twofold, inner
+from widemargin.inputs.queries import Query
+from widemargin.inputs.sequences import Sequences
 from widemargin.kernels import Polynomial, as_patterns, make_kernel, parameters_of
 from widemargin.losses import Taxonomy
 from widemargin.problems import AveragePrecision, Chain, LabelTree, NDCGAt, PrecisionAt, RocArea
-from widemargin.sequences import Sequences
-from widemargin.streams.queries import Query
 
 
 def exact(values) -> np.ndarray:

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from widemargin import SVMClassifier, load
-from widemargin.budgets import BUDGETS
-from widemargin.expansion import Machine, Support
 from widemargin.kernels import RBF, Polynomial, as_patterns
+from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.support import Machine, Support
 from widemargin.solvers import FunctionalDescent, Pegasos
 from widemargin.solvers.kernel_learner import KernelTask, Part
 

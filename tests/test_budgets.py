@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from widemargin.solvers.svmd.solver._losses import find_loss
+from widemargin.solvers.svmd.solver._state import ERROR, LOST, NORM, PI
+from widemargin.solvers.svmd.solver.solver import NORMA, SVMD
 
-from widemargin.budgets import BUDGETS
-from widemargin.expansion import Support
 from widemargin.kernels import RBF, as_patterns
+from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.support import Support
 from widemargin.solvers.kernel_learner import KernelTask, Part
-from widemargin.solvers.svmd import NORMA, SVMD
-from widemargin.solvers.svmd_losses import find_loss
-from widemargin.solvers.svmd_state import ERROR, LOST, NORM, PI
 
 KERNEL = RBF(0.4)
 KAPPA = np.array([[3.0, 2.0, 1.0], [2.0, 3.0, 1.0], [1.0, 1.0, 2.0]])

@@ -12,6 +12,7 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from widemargin.solvers.dual_coordinate.solver.box import BoxState
 
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
@@ -30,7 +31,6 @@ from widemargin.solvers import (
     ProximalNewton,
     Start,
 )
-from widemargin.solvers.box import BoxState
 from widemargin.stopping import Callback, Gap, OracleCalls, Passes, Seconds, Validation
 
 C = 0.5

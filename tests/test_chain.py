@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import widemargin
 from widemargin.geometry import Geometry
+from widemargin.inference.legal_steps import forbidden_steps
+from widemargin.inference.viterbi import k_best_of, predict_paths, token_margins
+from widemargin.inputs.sequences import Sequences
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems import Chain
-from widemargin.problems.legal_steps import forbidden_steps
-from widemargin.problems.viterbi import k_best_of, predict_paths, token_margins
 from widemargin.run import run
-from widemargin.sequences import Sequences
 from widemargin.solvers import NAMES, Cached, DualCoordinate, OneSlack
 from widemargin.stopping import Gap, Passes
 

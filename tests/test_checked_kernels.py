@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from widemargin import simd, sparse_rows
-from widemargin.simd import padded
+from widemargin.arrays import sparse_rows
+from widemargin.arrays import vectors as simd
+from widemargin.arrays.vectors import padded
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,7 +21,7 @@ import os, sys
 os.environ.update(NUMBA_BOUNDSCHECK="1", NUMBA_OPT="0", NUMBA_CACHE_DIR=sys.argv[1])
 import numpy as np
 from widemargin import simd, sparse_rows
-from widemargin.rows import as_rows, row_dot, write_plane
+from widemargin.arrays.rows import as_rows, row_dot, write_plane
 
 rows = as_rows(np.eye(3))
 u = np.uint64

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from sklearn import metrics
 from sklearn.datasets import load_svmlight_file
+from widemargin.system.platform.locking import FolderLock
 
 import widemargin
 from widemargin import SVMClassifier, SVMRegressor, load
-from widemargin.cli import live
 from widemargin.cli.arguments import SOLVERS
 from widemargin.cli.main import main
-from widemargin.cli.words import solver_words
-from widemargin.locking import FolderLock
+from widemargin.cli.show import live
+from widemargin.cli.show.words import solver_words
 from widemargin.run import Certificate
 from widemargin.solvers import (
     NAMES,
@@ -420,8 +420,8 @@ def test_termination_leaves_no_file_half_written(run, monkeypatch):
     before = sorted(os.listdir("."))
     for command, place in {
         "convert two.svm -o three.arrow": "widemargin.streams.prefetch.Prefetched.chunks",
-        "predict m two.svm -o labels": "widemargin.cli.apply.prediction_lines",
-        "evaluate m two.svm": "widemargin.cli.scores.inputs_of",
+        "predict m two.svm -o labels": "widemargin.cli.apply.command.prediction_lines",
+        "evaluate m two.svm": "widemargin.cli.apply.scores.inputs_of",
     }.items():
         command = command.replace("-o three", "three")
         with monkeypatch.context() as patch:

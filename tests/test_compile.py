@@ -183,7 +183,7 @@ def test_an_edited_oracle_of_a_user_is_noticed(tmp_path):
 def test_an_oracle_of_a_user_follows_an_edited_package(tmp_path):
     """A user's oracle may call our kernels: it must not keep an old copy of them."""
     source, home = copied_package(tmp_path / "source"), tmp_path / "cache"
-    imports = "from widemargin.rows import Rows, as_rows, row_dot"
+    imports = "from widemargin.arrays.rows import Rows, as_rows, row_dot"
     own = ORACLE.replace("(NamedTuple):", "(NamedTuple):\n    rows: Rows")
     own = own.replace("from numba import njit", f"from numba import njit\n{imports}")
     own = own.replace("return Data(", "return Data(as_rows(X), ")

@@ -20,7 +20,7 @@ from widemargin import (
     SVMRegressor,
     TaxonomyClassifier,
 )
-from widemargin.estimators.convergence import warn_unless_converged
+from widemargin.estimators.learning.convergence import warn_unless_converged
 from widemargin.problems import RealFunction
 from widemargin.run import Certificate
 from widemargin.stopping import Callback, Gap, OracleCalls, Passes, Rule, Seconds, Validation

@@ -15,11 +15,11 @@ import time
 
 import numpy as np
 import pytest
+from widemargin.system.platform.replacing import mark, replacing
 
 import widemargin
 from widemargin import SVMClassifier
 from widemargin.cli.main import main
-from widemargin.replacing import mark, replacing
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from widemargin.displays import ConvergenceDisplay, ScoreDisplay, rescaled_columns, spread_out
-from widemargin.history import History
 from widemargin.problems import RealFunction
+from widemargin.run.history import History
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -151,9 +151,9 @@ def test_demo(tmp_path, capsys):
 
 
 def test_live_line_rewrites_itself_on_a_terminal(capsys):
-    from widemargin.cli.live import LiveLine
-    from widemargin.history import History
+    from widemargin.cli.show.live import LiveLine
     from widemargin.run import Certificate, Progress
+    from widemargin.run.history import History
 
     line = LiveLine("one_slack", pause=0.0)
     line.is_terminal = True
@@ -170,7 +170,7 @@ def test_live_line_rewrites_itself_on_a_terminal(capsys):
 
 
 def test_report_escapes_text(tmp_path):
-    from widemargin.pages.report import Report
+    from widemargin.displays.pages.report import Report
 
     report = Report("a < b", "lead & more", tmp_path)
     report.text("<script>")

@@ -8,16 +8,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
+from widemargin.solvers.functional_descent.solver._local_cuts import cut_local
+from widemargin.solvers.functional_descent.solver._tracks import HANDICAP, TRACKS
+from widemargin.solvers.functional_descent.solver._working_set import WorkingSet
 
 from widemargin import SVMClassifier
-from widemargin.expansion import Machine, Support
 from widemargin.kernels import RBF, Linear, Precomputed
+from widemargin.kernels.support import Machine, Support
 from widemargin.solvers import FunctionalDescent
-from widemargin.solvers import functional_descent_loops as loops
+from widemargin.solvers.functional_descent.solver import _local_problems as loops
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
-from widemargin.solvers.kernel_tracks import HANDICAP, TRACKS
-from widemargin.solvers.local_cuts import cut_local
-from widemargin.solvers.working_set import WorkingSet
 
 EXACT = {"tolerance": 1e-11, "average": None, "schedule": "constant"}
 
@@ -296,7 +296,7 @@ def test_descent_by_cuts_is_descent_by_coordinates(classes, given):
 
 
 def test_too_few_cuts_are_told(monkeypatch):
-    monkeypatch.setattr("widemargin.solvers.local_cuts.MOST_CUTS", 2)
+    monkeypatch.setattr("widemargin.solvers.functional_descent._local_cuts.MOST_CUTS", 2)
     X, Y = examples(40)
     learner = make(FunctionalDescent(sample=40, inner="one_slack", **EXACT), X, n=40)
     with pytest.warns(ConvergenceWarning, match="after 3 cuts"):
@@ -974,7 +974,7 @@ def test_bad_tasks_and_data():
 
 def test_dampings_of_many_steps():
     """A long run neither overflows nor, where it is constant, depends on the number of steps."""
-    from widemargin.solvers.damping import dampings
+    from widemargin.solvers.functional_descent.solver.damping import dampings
 
     assert dampings("constant", 1.0, 2.0, t=5000, k=10, n=100) == [0.1]
     assert dampings("power", 1.0, 2.0, t=5000, k=10, n=100) == [2.5e6]

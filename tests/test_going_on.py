@@ -20,6 +20,7 @@ from widemargin import (
     load,
 )
 from widemargin.problems import Multiclass, RealFunction
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 from widemargin.solvers import (
     SVMD,
     Explore,
@@ -31,7 +32,6 @@ from widemargin.solvers import (
     SampledCuts,
     StreamingDual,
 )
-from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 4))

@@ -11,15 +11,8 @@ from widemargin.oracle import CompiledOracle, PythonOracle, make_oracle
 from widemargin.problem import ProblemError
 from widemargin.problems import Binary, Multiclass, Regression
 from widemargin.run import iterate, run
-from widemargin.solvers import (
-    Cached,
-    DualCoordinate,
-    Incremental,
-    NSlack,
-    OneSlack,
-    ProximalNewton,
-    classes,
-)
+from widemargin.solvers import Cached, DualCoordinate, Incremental, NSlack, OneSlack, ProximalNewton
+from widemargin.solvers.dual_coordinate.solver import classes
 from widemargin.stopping import Gap, Passes
 from widemargin.testing import PythonChain, make_words
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor
-from widemargin.history import History
-from widemargin.stream_run import FEWEST, MOST, spacing
+from widemargin.run.history import History
+from widemargin.run.streams import FEWEST, MOST, spacing
 from widemargin.streams import ArrayStream, IteratorStream
 
 CLOCKED = ("seconds", "memory")
@@ -106,7 +106,7 @@ def test_a_resumed_run_has_the_history_of_a_whole_one(kernel, tmp_path):
 
     saving = {"checkpoint": tmp_path / "point", "checkpoint_seconds": 0.0}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("widemargin.stream_run.PAUSE", 0.0)
+        patch.setattr("widemargin.run.streams.PAUSE", 0.0)
         with pytest.raises(Stop):
             fit(on_progress=stop, **saving)
     assert_same_books(fit(), fit(resume=True, **saving))

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from audits.kernel_judge import LONG, exact_values, objective
 from widemargin import SVMClassifier, load
-from widemargin.kernel_bounds import bounded_scores, bounded_square, kernel_sum, numbers_of
 from widemargin.kernels import RBF, ChiSquared, Laplacian, Linear, Polynomial
+from widemargin.kernels.bounds import bounded_scores, bounded_square, kernel_sum, numbers_of
 from widemargin.losses import Taxonomy
 from widemargin.solvers import LaRank, LaSVM, OneSlack, SOnline
 

@@ -98,7 +98,7 @@ def test_parameters_of_solvers(files, tmp_path, monkeypatch):
     options = ("--set", "working_set=uniform", "--set", "sample=50", "--set", "schedule=constant")
     scores = []
     for rows in (1024, 128):
-        monkeypatch.setattr("widemargin.estimators.kernel.CHUNK_ROWS", rows)
+        monkeypatch.setattr("widemargin.estimators.learning.kernel.CHUNK_ROWS", rows)
         given = "--kernel", "rbf", "--gamma", 1, "--solver", "functional_descent", *options
         assert run("train", "classify", files / "train.svm", "-o", tmp_path / "m", *given) == 0
         model = load(tmp_path / "m")
@@ -182,7 +182,7 @@ def test_errors_speak_the_language_of_the_shell(files, tmp_path, monkeypatch, ca
 
 
 def test_a_killed_run_is_resumed(files, tmp_path, monkeypatch):
-    from widemargin.solvers.larank import LaRankLearner
+    from widemargin.solvers.larank.solver.solver import LaRankLearner
 
     args = [
         *("train", "classify", files / "train.svm", "--kernel", "rbf", "--gamma", 1),

@@ -17,10 +17,10 @@ from test_functional_descent import (
 )
 
 from widemargin import SVMClassifier, load
-from widemargin.expansion import Support
 from widemargin.kernels import RBF
+from widemargin.kernels.support import Support
 from widemargin.solvers import OneSlack, SampledCuts
-from widemargin.solvers.kernel_cuts import KernelCuts
+from widemargin.solvers.cutting_planes._kernel import KernelCuts
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask
 
 

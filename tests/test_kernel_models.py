@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
-from widemargin.estimators.kernel import checked_gram
+from widemargin.estimators.learning.kernel import checked_gram
+from widemargin.kernels.outputs import ritz_values
 from widemargin.losses import Taxonomy
-from widemargin.output_kernels import ritz_values
 from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM, SampledCuts
 from widemargin.stopping import HeldOut
 from widemargin.streams import ArrayStream, IteratorStream

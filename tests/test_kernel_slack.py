@@ -15,8 +15,8 @@ from test_functional_descent import (
 )
 
 from widemargin import SVMClassifier
-from widemargin.expansion import Support
 from widemargin.kernels import RBF
+from widemargin.kernels.support import Support
 from widemargin.losses import Taxonomy
 from widemargin.solvers import FunctionalDescent, OneSlack, Pegasos, SampledCuts
 from widemargin.solvers.kernel_learner import KernelTask, hinges

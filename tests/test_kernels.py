@@ -7,8 +7,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import pairwise
 
-from widemargin.expansion import Blocks, Machine, Support, admit_column
-from widemargin.gram import Gram, admit_row, find, release
 from widemargin.kernels import (
     RBF,
     ChiSquared,
@@ -22,8 +20,10 @@ from widemargin.kernels import (
     make_kernel,
     numbered,
 )
+from widemargin.kernels.gram import Gram, admit_row, find, release
+from widemargin.kernels.outputs import output_matrix
+from widemargin.kernels.support import Blocks, Machine, Support, admit_column
 from widemargin.losses import Taxonomy
-from widemargin.output_kernels import output_matrix
 
 rng = np.random.default_rng(0)
 A = rng.random((30, 7)) * (rng.random((30, 7)) < 0.5)
@@ -131,7 +131,7 @@ def test_output_kernels():
 
 @pytest.mark.parametrize("dense", [True, False])
 def test_rows_are_written_in_strips(monkeypatch, dense):
-    monkeypatch.setattr("widemargin.expansion.STRIP", 10)
+    monkeypatch.setattr("widemargin.kernels.support.STRIP", 10)
     X = np.random.default_rng(0).normal(size=(27, 5))
     support = Support(RBF(0.3), 5, np.float64, dense)
     support.store(np.arange(25), support.patterns_of(X[:25]))

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import SVC
+from widemargin.solvers.lasvm.solver._examples import SEEDS
+from widemargin.solvers.lasvm.solver.solver import LaSVM
 
 from widemargin import SVMClassifier
-from widemargin.expansion import Support
 from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
-from widemargin.solvers import lasvm as module
+from widemargin.kernels.support import Support
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
-from widemargin.solvers.lasvm import LaSVM
-from widemargin.solvers.lasvm_examples import SEEDS
+from widemargin.solvers.lasvm.solver import solver as module
 
 
 def examples(n=150, seed=0, d=3):
@@ -341,8 +341,8 @@ def test_rows_of_patterns_at_their_bound_are_not_hoarded(monkeypatch):
     part = Part(X, y, np.full(len(y), 0.05))
     learner = make(LaSVM(tau=1e-7), RBF(0.5), X)
     assert converged(learner, part).n_kept > 250
-    monkeypatch.setattr("widemargin.gram.CHEAP", 0.0)
-    monkeypatch.setattr("widemargin.solvers.lasvm.BLOCK", 16)
+    monkeypatch.setattr("widemargin.kernels.gram.CHEAP", 0.0)
+    monkeypatch.setattr("widemargin.solvers.lasvm.solver.BLOCK", 16)
     lean = make(LaSVM(tau=1e-7), RBF(0.5), X)
     for _ in range(20):
         for begin in range(0, 400, 50):

@@ -17,11 +17,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import widemargin
 from widemargin import LatentStructuredSVM, LatentSVM, check_problem
-from widemargin.concave_convex import LatentData
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems.bags import Bags, BagStack
 from widemargin.run import run
+from widemargin.run.rebasing import rebased
+from widemargin.run.rounds import LatentData
 from widemargin.solvers import (
     Averaged,
     BlockFrankWolfe,
@@ -32,7 +33,6 @@ from widemargin.solvers import (
     OneSlack,
     Threaded,
 )
-from widemargin.solvers.rebasing import rebased
 from widemargin.stopping import Gap, Passes, Validation
 
 SOLVERS = {

@@ -12,18 +12,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from widemargin.solvers.out_of_core.solver.disk_file import DiskFile
+from widemargin.system.platform.locking import LOCK, FolderLock, Locked, check_free
+from widemargin.system.platform.replacing import replacing
 
-from widemargin import SVMClassifier, system
-from widemargin.checkpoint import CheckpointError, remove_checkpoint
-from widemargin.locking import LOCK, FolderLock, Locked, check_free
-from widemargin.replacing import replacing
+from widemargin import SVMClassifier
+from widemargin.saving.checkpoints import CheckpointError, remove_checkpoint
 from widemargin.solvers import OutOfCore
 from widemargin.streams import ArrayStream
-from widemargin.streams.disk_file import DiskFile
+from widemargin.system.platform import platform as system
 
 HOLD = """
 import sys, time
-from widemargin.locking import FolderLock
+from widemargin.system.locking import FolderLock
 FolderLock(sys.argv[1]).take()
 print("locked", flush=True)
 time.sleep(60)

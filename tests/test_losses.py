@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 
 from widemargin import SVMClassifier
+from widemargin.kernels.outputs import output_matrix
 from widemargin.losses import (
     ClassLoss,
     Confusion,
@@ -23,7 +24,6 @@ from widemargin.losses import (
     Taxonomy,
     cost_matrix,
 )
-from widemargin.output_kernels import output_matrix
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.7])
 

@@ -15,7 +15,7 @@ from widemargin import (
     SVMRegressor,
     TaxonomyClassifier,
 )
-from widemargin.magnitudes import LIMIT, check_magnitudes
+from widemargin.arrays.magnitudes import LIMIT, check_magnitudes
 
 RNG = np.random.default_rng(0)
 N = 24

@@ -8,15 +8,15 @@ import scipy.sparse as sp
 
 from audits.hostile import some_case
 from widemargin import SVMClassifier
-from widemargin.estimators.chunks import checked_rows
+from widemargin.arrays.matrices import as_csr, canonical, checked, checked_items
+from widemargin.arrays.rows import as_rows
+from widemargin.estimators.learning.chunks import checked_rows
+from widemargin.inputs.queries import Query
+from widemargin.inputs.sequences import Sequences, pack_arrays
 from widemargin.kernels import as_patterns
-from widemargin.matrices import as_csr, canonical, checked, checked_items
 from widemargin.problems.bags import BagStack
-from widemargin.rows import as_rows
-from widemargin.sequences import Sequences, pack_arrays
 from widemargin.stopping import HeldOut
 from widemargin.streams import ArrayStream, Chunk, IteratorStream, StreamError
-from widemargin.streams.queries import Query
 
 TABLE = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
 FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"]

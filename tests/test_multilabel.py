@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from widemargin import check_problem
 from widemargin.geometry import Geometry
+from widemargin.inference.forests import chow_liu
 from widemargin.oracle import CompiledOracle, PythonOracle, make_oracle
 from widemargin.problems import LabelSets, LabelTree, SeparateLabels
-from widemargin.problems.forests import chow_liu
 from widemargin.run import run
 from widemargin.solvers import (
     BlockFrankWolfe,

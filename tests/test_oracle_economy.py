@@ -6,8 +6,8 @@ import pytest
 from widemargin import StructuredSVM, check_problem
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle
+from widemargin.oracle.memory import Remembering
 from widemargin.problems import Multiclass
-from widemargin.recall import Remembering
 from widemargin.run import run
 from widemargin.solvers import BlockFrankWolfe, Cached, DualCoordinate, Incremental, OneSlack
 from widemargin.stopping import Gap, Passes

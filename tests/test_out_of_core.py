@@ -14,17 +14,17 @@ import reference
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from widemargin.solvers.out_of_core.solver._blocks import BlockStore
+from widemargin.solvers.out_of_core.solver.disk_file import DiskFull
+from widemargin.solvers.out_of_core.solver.solver import OutOfCore
 
+from widemargin.arrays.rows import as_rows
 from widemargin.geometry import Geometry
 from widemargin.layouts import BoxRows, ClassRows
 from widemargin.oracle import make_oracle
 from widemargin.problems import Binary, Multiclass, Regression
-from widemargin.rows import as_rows
+from widemargin.saving.tensorfile import CheckpointError
 from widemargin.solvers.learner import Learner
-from widemargin.solvers.out_of_core import OutOfCore
-from widemargin.streams.blocks import BlockStore
-from widemargin.streams.disk_file import DiskFull
-from widemargin.tensorfile import CheckpointError
 
 C = 0.5
 N, D, K = 60, 4, 3

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.svm import SVC
 
 from widemargin import SVMClassifier
-from widemargin.expansion import Machine, Support
 from widemargin.kernels import RBF
+from widemargin.kernels.support import Machine, Support
 from widemargin.solvers import Pegasos
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 

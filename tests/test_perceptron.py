@@ -133,7 +133,7 @@ def test_no_certificate_and_no_warning(tmp_path):
 
 def test_command_line_copes_with_none(tmp_path, capsys):
     from widemargin.cli.main import main
-    from widemargin.cli.words import certificate_line
+    from widemargin.cli.show.words import certificate_line
 
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 3)), np.arange(40) % 2

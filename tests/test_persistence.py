@@ -9,9 +9,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from widemargin import StructuredSVM, SVMClassifier, SVMRegressor, load, tensorfile
+from widemargin import StructuredSVM, SVMClassifier, SVMRegressor, load
 from widemargin.losses import Confusion, Graph, Taxonomy
 from widemargin.problems import Binary, Multiclass, RealFunction
+from widemargin.saving import tensorfile
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 from widemargin.solvers import (
     Averaged,
     BlockFrankWolfe,
@@ -23,7 +25,6 @@ from widemargin.solvers import (
     ProximalNewton,
 )
 from widemargin.stopping import Passes
-from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
 
 RNG = np.random.default_rng(2)
 N, D = 40, 4

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
+from widemargin.solvers.functional_descent.solver._planes import PlaneDescent
+from widemargin.solvers.functional_descent.solver.damping import REACHES
 
 from widemargin import (
     MultilabelClassifier,
@@ -19,14 +21,12 @@ from widemargin import (
     load,
 )
 from widemargin.geometry import Geometry
+from widemargin.inputs.sequences import Sequences
 from widemargin.kernels import Linear
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems import Binary, Chain, Multiclass, Regression
 from widemargin.run import run
-from widemargin.sequences import Sequences
 from widemargin.solvers import FunctionalDescent, LaSVM, Learner, Start, StreamingSolver
-from widemargin.solvers.damping import REACHES
-from widemargin.solvers.plane_descent import PlaneDescent
 from widemargin.stopping import Gap
 from widemargin.streams import ArrayStream
 

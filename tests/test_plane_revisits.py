@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import reference
 from test_plane_descent import data_of, shown
+from widemargin.solvers.functional_descent.solver._local_steps import Ascent
+from widemargin.solvers.functional_descent.solver._revisits import Revisits
 
 from widemargin import SVMClassifier
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.run import run
 from widemargin.solvers import FunctionalDescent, Start
-from widemargin.solvers.local_steps import Ascent
-from widemargin.solvers.plane_revisits import Revisits
 from widemargin.stopping import Gap
 
 TASKS = ("binary", "multiclass", "regression", "chain", "tagger")
@@ -72,7 +72,7 @@ def kept_steps(oracle, geometry, first, U, samples) -> Revisits:
 )
 def test_a_revisit_is_the_proximal_step_from_without(task, kind, monkeypatch):
     """Its minimiser by a QP over listed outputs; Theorem 3 as it is with old variables."""
-    monkeypatch.setattr("widemargin.solvers.plane_revisits.FIRST_SWEEPS", 0)
+    monkeypatch.setattr("widemargin.solvers.functional_descent._revisits.FIRST_SWEEPS", 0)
     problem, X, Y = data_of(task)
     d, n, rng = problem.n_features, len(Y), np.random.default_rng(0)
     planes, oracle = shown(problem, X, Y), make_oracle(problem, X, Y, 1.0)

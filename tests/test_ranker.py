@@ -19,11 +19,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import Ranker, StructuredSVM, Validation, load
 from widemargin.datasets import load_dataset
+from widemargin.inputs.queries import QueryStream
 from widemargin.metrics import average_precision, ndcg_at
 from widemargin.problems import AveragePrecision
 from widemargin.solvers import KERNEL_NAMES, NAMES, OneSlack
 from widemargin.streams import ArrayStream, IteratorStream, StreamError, SvmlightStream
-from widemargin.streams.queries import QueryStream
 
 #: Solvers without a gap, and one that ends before it is small.
 UNCERTIFIED = {"perceptron", "meta_descent", "sampled_cuts"}
@@ -207,7 +207,7 @@ def test_slack_rescaling_and_validation():
 def test_the_same_as_a_structured_svm():
     X, y, qid = data(10)
     model = Ranker(0.5, loss="average_precision", solver="one_slack", tol=1e-9).fit(X, y, qid=qid)
-    from widemargin.streams.queries import group_rows
+    from widemargin.inputs.queries import group_rows
 
     queries, _ = group_rows(X, y, qid)
     kept = [x for x in queries if (x.relevance > 0).any() and not (x.relevance > 0).all()]

@@ -15,6 +15,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from widemargin import check_problem
 from widemargin.geometry import Geometry
+from widemargin.inputs.queries import Queries, Query
 from widemargin.metrics import (
     average_precision,
     letor_ndcg_at,
@@ -28,7 +29,6 @@ from widemargin.problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from widemargin.run import run
 from widemargin.solvers import BlockFrankWolfe, Cached, DualCoordinate, NSlack, OneSlack
 from widemargin.stopping import Gap, Passes
-from widemargin.streams.queries import Queries, Query
 
 PROBLEMS = {
     "roc_area": RocArea,
@@ -213,7 +213,7 @@ def long_list(seed: int, m: int = 120):
 @pytest.mark.parametrize("seed", range(4))
 def test_long_lists(seed):
     """120 documents: the table of DCG agrees with the other two searches where they apply."""
-    from widemargin.problems import ranking_search as search
+    from widemargin.inference import rankings as search
 
     relevance, scores = long_list(seed)
     positive = relevance > 2

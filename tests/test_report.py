@@ -14,8 +14,8 @@ import pytest
 
 from widemargin import SVMClassifier, load
 from widemargin.cli.main import main
-from widemargin.pages.charts import Series, chart, round_ticks
-from widemargin.pages.report import Report
+from widemargin.displays.pages.charts import Series, chart, round_ticks
+from widemargin.displays.pages.report import Report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

@@ -8,6 +8,18 @@ import re
 import numpy as np
 import pytest
 from sklearn.svm import SVC
+from widemargin.reproduce.sonline.paper.paper import tell as tell_sonline
+from widemargin.reproduce.sonline.paper.runs import ETAS, MATRICES, batch, libsvm, losses_of, online
+from widemargin.reproduce.svmd.paper.counting import (
+    WRAPS,
+    counting_sequence,
+    draws_claim,
+    rise,
+    usual_rises,
+)
+from widemargin.reproduce.svmd.paper.paper import ten_digits
+from widemargin.reproduce.thesis.paper.claims import evaluations_claim, evaluations_of
+from widemargin.reproduce.thesis.paper.runs import OURS, compared, cross_validated
 
 from widemargin import datasets
 from widemargin.cli import reproduce as command
@@ -28,19 +40,7 @@ from widemargin.reproduce.experiment import (
 )
 from widemargin.reproduce.page import told, write_html, write_markdown
 from widemargin.reproduce.running import planned, run
-from widemargin.reproduce.sonline import tell as tell_sonline
-from widemargin.reproduce.sonline_runs import ETAS, MATRICES, batch, libsvm, losses_of, online
 from widemargin.reproduce.store import Store
-from widemargin.reproduce.svmd import ten_digits
-from widemargin.reproduce.svmd_counting import (
-    WRAPS,
-    counting_sequence,
-    draws_claim,
-    rise,
-    usual_rises,
-)
-from widemargin.reproduce.thesis_claims import evaluations_claim, evaluations_of
-from widemargin.reproduce.thesis_runs import OURS, compared, cross_validated
 
 
 class Silent:

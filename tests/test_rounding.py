@@ -6,17 +6,11 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from widemargin.bounds import (
-    NO_NODES,
-    box_point,
-    box_upper,
-    class_point,
-    class_upper,
-    no_point,
-    separate_point,
-    separate_upper,
-)
+from widemargin.arrays.rounding import Bounded, bounded_product, bounded_sum, two_sum
+from widemargin.arrays.rows import as_rows
 from widemargin.geometry import Geometry
+from widemargin.inputs.queries import Query
+from widemargin.inputs.sequences import Sequences
 from widemargin.layouts import BoxRows, SeparateRows
 from widemargin.oracle import CompiledOracle, make_oracle
 from widemargin.problems import (
@@ -30,10 +24,16 @@ from widemargin.problems import (
     PrecisionAt,
     RocArea,
 )
-from widemargin.rounding import Bounded, bounded_product, bounded_sum, two_sum
-from widemargin.rows import as_rows
-from widemargin.sequences import Sequences
-from widemargin.streams.queries import Query
+from widemargin.run.bounds import (
+    NO_NODES,
+    box_point,
+    box_upper,
+    class_point,
+    class_upper,
+    no_point,
+    separate_point,
+    separate_upper,
+)
 
 EXTREMES = np.array([0.0, 1.0, -1.0, 1 / 3, 1e8, -1e8, 1e8 + 1, 1e-9, 3e15, -3e15 + 7, 1e120])
 

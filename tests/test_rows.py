@@ -7,9 +7,9 @@ import pytest
 import reference
 import scipy.sparse as sp
 
+from widemargin.arrays.rows import as_rows, axpy, dot, n_weights, row_dot, square_norm, write_plane
 from widemargin.compile import kernel
 from widemargin.problems.multiclass import class_scores
-from widemargin.rows import as_rows, axpy, dot, n_weights, row_dot, square_norm, write_plane
 
 N, D = 7, 5
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from audits import checkpoints, models
-from widemargin import checkpoint, load
-from widemargin.schema import (
+from widemargin import load
+from widemargin.saving import checkpoints as checkpoint
+from widemargin.saving.schema import (
     LABELS,
     MOST,
     Array,
@@ -20,7 +21,7 @@ from widemargin.schema import (
     check_items,
     size_of,
 )
-from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 
 #: Learners and models that share compiled code with other tests.
 LEARNERS = [(kind, moment) for kind in checkpoints.KINDS for moment in checkpoints.MOMENTS]

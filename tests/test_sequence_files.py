@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from widemargin import SequenceTagger, load
 from widemargin.datasets import load_dataset
-from widemargin.sequences import Sequences
+from widemargin.inputs.sequences import Sequences
 from widemargin.streams import (
     ColumnStream,
     CrfsuiteStream,
@@ -28,8 +28,8 @@ from widemargin.streams import (
     read_sequences,
 )
 from widemargin.streams.fingerprint import Fingerprint
-from widemargin.streams.sequence_files import last_blank_line, last_query
-from widemargin.streams.templates import TemplateError, read_template
+from widemargin.streams.sequences.files import last_blank_line, last_query
+from widemargin.streams.sequences.templates import TemplateError, read_template
 
 WORDS = "U0:%x[0,0]\nB\n"
 SENTENCES = [

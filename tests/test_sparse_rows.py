@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from widemargin import SVMClassifier, load, sparse_rows
+from widemargin import SVMClassifier, load
+from widemargin.arrays import sparse_rows
+from widemargin.arrays.sparse_rows import Pool, index_type, sparse_products
 from widemargin.kernels import RBF, Function, Laplacian, is_stored_dense
-from widemargin.sparse_rows import Pool, index_type, sparse_products
 
 
 def matrix(n, d, density, seed=0, dtype=np.float64):

@@ -503,7 +503,7 @@ def test_resume_out_of_core_is_bit_for_bit(tmp_path, K, passes):
 
         options = {"checkpoint": folder, "checkpoint_seconds": 0.0, "passes": passes}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("widemargin.stream_run.PAUSE", 0.0)
+            patch.setattr("widemargin.run.streams.PAUSE", 0.0)
             with pytest.raises(Stop):
                 make().fit_stream(stream, on_progress=count_down, **options)
         assert (folder / "state.safetensors").exists()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from widemargin.solvers.svmd.solver._losses import LOSSES, find_loss
+from widemargin.solvers.svmd.solver._state import MARGIN, MEAN_ROW, NORM, PI
+from widemargin.solvers.svmd.solver.solver import NORMA, SVMD
 
-from widemargin.budgets import BUDGETS
-from widemargin.expansion import Support, scores
 from widemargin.kernels import RBF, Linear, as_patterns
+from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.support import Support, scores
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
-from widemargin.solvers.svmd import NORMA, SVMD
-from widemargin.solvers.svmd_losses import LOSSES, find_loss
-from widemargin.solvers.svmd_state import MARGIN, MEAN_ROW, NORM, PI
 
 KERNEL = RBF(0.4)
 CLASSES = 3

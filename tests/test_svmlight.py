@@ -33,9 +33,9 @@ from widemargin.streams import (
     StreamError,
     SvmlightStream,
     files,
-    parser,
     write_svmlight,
 )
+from widemargin.streams.svmlight.stream import parser
 
 TEXT = b"""\
 # a comment line

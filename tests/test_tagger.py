@@ -18,8 +18,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import widemargin
 from widemargin import SequenceTagger
+from widemargin.inputs.sequences import Sequences, Vocabulary
 from widemargin.losses import Taxonomy
-from widemargin.sequences import Sequences, Vocabulary
 from widemargin.solvers import DualCoordinate, StreamingDual
 from widemargin.streams import IteratorStream
 

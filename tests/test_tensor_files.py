@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from widemargin import tensorfile
-from widemargin.tensorfile import ModelFileError, read_arrays, write_arrays
+from widemargin.saving import tensorfile
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 
 DTYPES = ["<f8", ">f8", "<f4", "<i8", ">i8", "<i4", "<u8", "<u4", "u1", "i1", "?"]
 HEADER = {"kind": "test", "C": 0.1, "classes": ["a", "é"], "nested": {"n": None, "flag": True}}

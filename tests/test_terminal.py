@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from widemargin.system.platform.printable import path_words, printable
 
 import widemargin
 from widemargin import SVMClassifier, load
-from widemargin.cli.live import LiveLine, Screen
 from widemargin.cli.main import main, spoken_warnings
-from widemargin.estimators.chunks import class_numbers
-from widemargin.printable import path_words, printable
+from widemargin.cli.show.live import LiveLine, Screen
+from widemargin.estimators.learning.chunks import class_numbers
 from widemargin.streams import Chunk, StreamError, SvmlightStream
 
 OWNED = "\x1b]0;owned\x07"

@@ -9,6 +9,7 @@ import reference
 from widemargin import StructuredSVM, SVMClassifier, load
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
+from widemargin.oracle.threads import Parallel
 from widemargin.problem import ProblemError
 from widemargin.problems import Multiclass
 from widemargin.run import run
@@ -22,7 +23,6 @@ from widemargin.solvers import (
     Threaded,
 )
 from widemargin.stopping import Gap, Passes, Seconds
-from widemargin.threads import Parallel
 
 SOLVERS = {
     "one_slack": OneSlack(),

@@ -18,10 +18,10 @@ from widemargin import (
     SVMRegressor,
     TaxonomyClassifier,
 )
+from widemargin.inference.legal_steps import forbidden_steps
+from widemargin.inputs.sequences import Sequences
 from widemargin.losses import Taxonomy
 from widemargin.problems import Chain
-from widemargin.problems.legal_steps import forbidden_steps
-from widemargin.sequences import Sequences
 
 RNG = np.random.default_rng(0)
 N = 30

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .auditing import Audit, audit
     from .checking import check_problem
-    from .displays import ConvergenceDisplay
+    from .displays.plots import ConvergenceDisplay
     from .estimators import (
         LatentStructuredSVM,
         LatentSVM,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         SVMRegressor,
         TaxonomyClassifier,
     )
-    from .persistence import load
     from .problem import Plane, Problem
-    from .run import Certificate
+    from .run.epochs import Certificate
+    from .saving.models import load
     from .stopping import Gap, HeldOut, OracleCalls, Passes, Seconds, TrainingHinge, Validation
 
 _HOMES = {
@@ -50,7 +50,7 @@ _HOMES = {
     "StructuredSVM": "estimators",
     "TaxonomyClassifier": "estimators",
     "check_problem": "checking",
-    "load": "persistence",
+    "load": "saving",
     "ConvergenceDisplay": "displays",
     "Plane": "problem",
     "Problem": "problem",
@@ -72,9 +72,9 @@ _MODULES = {
     "kernels",
     "losses",
     "metrics",
-    "persistence",
     "problems",
     "run",
+    "saving",
     "solvers",
     "stopping",
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .oracle import make_oracle
+from .oracle.making import make_oracle
 from .problem import (
     Compiled,
     GivesPlanes,

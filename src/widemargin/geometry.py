@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .arrays.magnitudes import check_magnitude
+from .arrays.rounding import MARGIN, Bounded, U, bounded_product, bounded_sum, gamma
 from .compile import borrowing
-from .magnitudes import check_magnitude
-from .rounding import MARGIN, Bounded, U, bounded_product, bounded_sum, gamma
 
 
 class GeometryArrays(NamedTuple):

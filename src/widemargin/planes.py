@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bounds import DualPoint, plane_point
 from .compile import borrowing, kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
-from .schema import Array, Schema
+from .run.bounds import DualPoint, plane_point
+from .saving.schema import Array, Schema
 
 TRUTH = -1
 NOTHING = -2  # no plane has mass

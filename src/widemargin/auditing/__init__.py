@@ -1,14 +1,14 @@
-"""An independent judge of certificates: `widemargin.audit`.
+"""An independent judge of certificates: `widemargin.audit`. It shares no code with what makes them.
 
-| file | content |
-|---|---|
-| `twofold.py` | arrays of twice the digits with bounds on their error |
-| `regulariser.py` | priors |
-| `hinges.py`, `sets.py`, `rows.py` | objectives of rows: classes, targets, sets of labels |
-| `chains.py`, `rankings.py` | of sequences and of queries |
-| `problems.py`, `latent.py`, `machines.py` | of functions, of hidden variables, of kernels |
-| `models.py`, `identity.py` | from a fitted estimator and its data to its objective |
-| `rivals.py`, `judging.py` | other weight vectors, the verdict in words |
+judging                           `audit`, its verdict in words
+rivals                            other weight vectors
+models                            the objective that a fitted estimator was asked to minimise
+identity                          whether data are those it learnt from
+rows, chains, rankings, latent    objectives of rows, sequences, queries, hidden variables
+problems, machines                objectives of the functions of a problem, of kernels
+regulariser, hinges, sets         priors; hinges of classes and targets, of sets of labels
+twofold                           arrays of twice the digits with bounds on their error, in plain
+                                  NumPy
 """
 
 from .judging import Audit, audit

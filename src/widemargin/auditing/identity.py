@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-from ..stream_run import add_examples
+from ..run.streams import add_examples
 from ..streams import ArrayStream
 from ..streams.fingerprint import Fingerprint
 

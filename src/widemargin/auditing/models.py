@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, compute_class_weight
 
-from ..output_kernels import output_matrix
+from ..kernels.outputs import output_matrix
 from .chains import ChainObjective
 from .hinges import Classes, Signed, Tube
 from .latent import CHANGED, BagObjective, best_candidates

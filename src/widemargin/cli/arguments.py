@@ -153,7 +153,7 @@ def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
 
 
 def add_train(commands: Any) -> None:
-    parser = new_command(commands, "train", "learn a model from data", "train:train")
+    parser = new_command(commands, "train", "learn a model from data", "train.command:train")
     parser.add_argument("task", choices=("classify", "regress", "tag", "rank", "novelty"))
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="the file to write")
@@ -270,7 +270,7 @@ def add_applied(commands: Any, name: str, text: str, run: str) -> argparse.Argum
 
 
 def add_predict(commands: Any) -> None:
-    parser = add_applied(commands, "predict", "predictions, one a line", "apply:predict")
+    parser = add_applied(commands, "predict", "predictions, one a line", "apply.command:predict")
     parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output")
     parser.add_argument("--scores", action="store_true", help="decision values, not labels")
     parser.add_argument("--unlabelled", action="store_true", help="the lines have no labels")
@@ -285,7 +285,7 @@ def add_predict(commands: Any) -> None:
 
 def add_evaluate(commands: Any) -> None:
     text = "how good a model is on data: errors, confusions, chunks, rankings"
-    parser = add_applied(commands, "evaluate", text, "apply:evaluate")
+    parser = add_applied(commands, "evaluate", text, "apply.command:evaluate")
     new = "leave out features that the model does not know"
     parser.add_argument("--ignore-new-features", action="store_true", help=new)
     add_output(parser)
@@ -293,7 +293,7 @@ def add_evaluate(commands: Any) -> None:
 
 def add_verify(commands: Any) -> None:
     text = "prove the gap of a model: one pass over the data it was trained on"
-    parser = add_applied(commands, "verify", text, "apply:verify")
+    parser = add_applied(commands, "verify", text, "apply.command:verify")
     back = "write the model with its new certificate"
     parser.add_argument("-o", "--output", metavar="MODEL", help=back)
     add_output(parser)
@@ -306,7 +306,7 @@ def add_audit(commands: Any) -> None:
 
 
 def add_info(commands: Any) -> None:
-    parser = new_command(commands, "info", "what a model is", "info:info")
+    parser = new_command(commands, "info", "what a model is", "info.command:info")
     parser.add_argument("model", metavar="MODEL")
     top = "largest weights to show (default 10)"
     parser.add_argument("--top", type=number(int, 0), default=10, metavar="N", help=top)
@@ -314,7 +314,9 @@ def add_info(commands: Any) -> None:
 
 
 def add_report(commands: Any) -> None:
-    parser = new_command(commands, "report", "an HTML page about a model or a run", "page:report")
+    parser = new_command(
+        commands, "report", "an HTML page about a model or a run", "show.page:report"
+    )
     parser.add_argument("model", metavar="MODEL|RUN", help="a model, or a folder of checkpoints")
     parser.add_argument("-o", "--output", required=True, metavar="PAGE")
     add_output(parser, json=False)

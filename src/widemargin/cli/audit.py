@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ..auditing import audit as judge
-from .apply import data_of, load_model
-from .reading import Loaded, load_rows
-from .scores import task_of
-from .speaking import tell, tell_json
+from .apply.command import data_of, load_model
+from .apply.scores import task_of
+from .reading.rows import Loaded, load_rows
+from .show.speaking import tell, tell_json
 
 
 def audit(args: Any) -> int:
@@ -28,7 +28,7 @@ def data_in_memory(args: Any, model: Any) -> Loaded:
     """All examples, read as those of the model were."""
     stream = data_of(args, model)
     if task_of(model) == "tag":
-        from .tagging import load_sequences
+        from .reading.sequences import load_sequences
 
         loaded = load_sequences(stream)
     else:

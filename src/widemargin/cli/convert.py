@@ -6,11 +6,11 @@ from typing import Any
 
 from ..streams import Prefetched, write_svmlight
 from ..streams.opening import ARROW_ENDINGS
-from ..streams.svmlight_writer import written
+from ..streams.svmlight.writer import written
 from .errors import NEEDS_ARROW, CommandError
-from .reading import check_output, naming, open_data
-from .speaking import give, say
-from .words import many
+from .reading.rows import check_output, naming, open_data
+from .show.speaking import give, say
+from .show.words import many
 
 
 def convert(args: Any) -> int:
@@ -34,7 +34,7 @@ def write_rows(stream: Any, path: str, zero_based: bool) -> int:
     if not path.lower().endswith(ARROW_ENDINGS):
         return write_svmlight(stream, path, zero_based=zero_based)
     try:
-        from ..streams.arrow_writer import write_arrow
+        from ..streams.arrow.writer import write_arrow
 
         return write_arrow(stream, path)
     except ImportError:

@@ -19,15 +19,15 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from .. import StructuredSVM, SVMClassifier, load
-from ..displays import ConvergenceDisplay, ScoreDisplay, import_pyplot
-from ..history import History
+from ..displays.pages.report import Report
+from ..displays.plots import ConvergenceDisplay, ScoreDisplay, import_pyplot
 from ..losses import Taxonomy
-from ..pages.report import Report
 from ..problems import RealFunction
-from ..run import Progress
+from ..run.epochs import Progress
+from ..run.history import History
 from ..solvers import Cached, OneSlack
 from ..stopping import Callback, StopReason
-from .live import LiveLine
+from .show.live import LiveLine
 
 SOLVERS: dict[str, Any] = {
     "one_slack": "one_slack",

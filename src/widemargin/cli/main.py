@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Iterator
 from importlib import import_module
 
-from ..system import INTERRUPTED, TERMINATED, hard_termination
+from ..system.platform import INTERRUPTED, TERMINATED, hard_termination
 from .arguments import build_parser
 from .errors import CommandError, UsageError, as_message
-from .speaking import say
+from .show.speaking import say
 
 
 def main(argv: list[str] | None = None) -> int:

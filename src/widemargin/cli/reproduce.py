@@ -14,11 +14,11 @@ from ..reproduce.experiment import Experiment, Unit
 from ..reproduce.page import count_words, counted, told, write_html, write_markdown
 from ..reproduce.running import Outcome, planned, run
 from ..reproduce.store import Store
-from ..system import INTERRUPTED
+from ..system.platform import INTERRUPTED
 from .errors import UsageError
-from .live import Screen
-from .reading import check_output, naming
-from .words import aligned, clock
+from .reading.rows import check_output, naming
+from .show.live import Screen
+from .show.words import aligned, clock
 
 
 def reproduce(args: Any) -> int:

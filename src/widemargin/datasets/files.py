@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..replacing import replacing
+from ..system.replacing import replacing
 
 FETCH_TIMEOUT_SECONDS = 60.0
 

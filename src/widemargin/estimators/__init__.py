@@ -1,4 +1,13 @@
-"""One task a file, scikit-learn conventions."""
+"""One task a file, with the conventions of scikit-learn.
+
+classifier, regressor, novelty    rows: classes, numbers, what is new
+multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
+tagger                            sequences
+structured, latent                problems of the caller, with hidden variables too
+latent_bags                       bags of rows
+learning/                         what they share between checked data and fitted attributes
+coding/                           weights, labels and features into flat arrays, and back
+"""
 
 from .classifier import SVMClassifier
 from .latent import LatentStructuredSVM

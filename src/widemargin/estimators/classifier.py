@@ -11,28 +11,22 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import CallbackSupportMixin, with_callbacks
+from ..kernels.outputs import output_matrix
 from ..losses import Taxonomy, cost_matrix
-from ..output_kernels import output_matrix
-from ..persistence import Saving
 from ..problems import Binary, Multiclass
-from ..run_record import Record
-from ..schema import LABELS, Array, Derived, Relation, Schema
+from ..run.callbacks import CallbackSupportMixin, with_callbacks
+from ..run.record import Record
+from ..saving.models import Saving
+from ..saving.schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask, TakesSlack
 from ..streams import ArrayStream, Chunk
-from .chunks import check_nodes, class_numbers, labels_of, shown
-from .fitting import (
-    SolverParameters,
-    checked_data,
-    checked_inputs,
-    fit_linear,
-    row_blocks,
-)
-from .flat_weights import flattened, intercept_size, unflattened
-from .kernel import KernelModel
-from .streaming import is_streaming
-from .weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
+from .coding.flat_weights import flattened, intercept_size, unflattened
+from .coding.weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
+from .learning.chunks import check_nodes, class_numbers, labels_of, shown
+from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, row_blocks
+from .learning.kernel import KernelModel
+from .learning.streaming import is_streaming
 
 
 class SVMClassifier(

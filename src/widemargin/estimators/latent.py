@@ -9,21 +9,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import SklearnCallbacks, with_callbacks
+from ..arrays.magnitudes import check_magnitudes
+from ..arrays.matrices import checked_items
 from ..checking import check_first
-from ..concave_convex import COLUMNS, LatentData, Rounds, concave_convex
 from ..geometry import check_size
-from ..magnitudes import check_magnitudes
-from ..matrices import checked_items
-from ..oracle import CompiledOracle, make_oracle
-from ..persistence import LEARNT
+from ..oracle.compiled import CompiledOracle
+from ..oracle.making import make_oracle
 from ..problem import Latent
-from ..schema import Array, Schema
+from ..run.callbacks import SklearnCallbacks, with_callbacks
+from ..run.rounds import COLUMNS, LatentData, Rounds, concave_convex
+from ..saving.models import LEARNT
+from ..saving.schema import Array, Schema
 from ..solvers import Uncertified
 from ..stopping import StopReason
-from ..user_warnings import warn_user
-from .convergence import warn_unless_converged
-from .fitting import (
+from ..system.user_warnings import warn_user
+from .coding.weights import checked_weights
+from .learning.convergence import warn_unless_converged
+from .learning.fitting import (
     check_parameters,
     check_positive,
     hand_over,
@@ -31,9 +33,8 @@ from .fitting import (
     pick_solver,
     stop_rule,
 )
-from .streaming import is_streaming
+from .learning.streaming import is_streaming
 from .structured import ProblemEstimator, check_functions, check_packed
-from .weights import checked_weights
 
 #: The table of `Rounds` in a file.
 ROUNDS = Array("_rounds", "f8", ("rounds", len(COLUMNS)), nan=True)
@@ -53,7 +54,7 @@ class LatentEstimator(ProblemEstimator):
 
     @property
     def rounds_(self) -> Rounds:
-        """The rounds: `rounds_["objective"]` never rises; see `widemargin.concave_convex`."""
+        """The rounds: `rounds_["objective"]` never rises; see `widemargin.run.rounds`."""
         check_is_fitted(self)
         return Rounds(self._rounds)
 
@@ -158,7 +159,7 @@ class LatentStructuredSVM(LatentEstimator):
     ----------
     coef_ : array (n_features,)
     rounds_ : Rounds
-        `rounds_["objective"]` and the other columns of `widemargin.concave_convex.COLUMNS`.
+        `rounds_["objective"]` and the other columns of `widemargin.run.rounds.COLUMNS`.
     certificate_ : Certificate
         Of the last round's convex problem: scope "round".
     history_ : History

@@ -9,13 +9,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..callbacks import with_callbacks
 from ..geometry import Geometry, check_size
 from ..problems.bags import Bags, BagStack
-from ..schema import LABELS, Array, Schema
-from .flat_weights import flattened, intercept_size, shaped_geometry, unflattened
+from ..run.callbacks import with_callbacks
+from ..saving.schema import LABELS, Array, Schema
+from .coding.flat_weights import flattened, intercept_size, shaped_geometry, unflattened
+from .coding.weights import checked_weights
 from .latent import ROUNDS, LatentEstimator
-from .weights import checked_weights
 
 
 class LatentSVM(ClassifierMixin, LatentEstimator):

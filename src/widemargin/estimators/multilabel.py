@@ -10,27 +10,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import CallbackSupportMixin, with_callbacks
 from ..geometry import Geometry, check_size
+from ..inference.forests import chow_liu
 from ..losses import Taxonomy
-from ..oracle import CompiledOracle, make_oracle
-from ..persistence import Saving
+from ..oracle.compiled import CompiledOracle
+from ..oracle.making import make_oracle
 from ..problems import LabelSets, LabelTree, SeparateLabels
-from ..problems.forests import chow_liu
 from ..problems.labelled import FEW, checked_costs
-from ..schema import LABELS, Array, Mismatch, Schema
+from ..run.callbacks import CallbackSupportMixin, with_callbacks
+from ..saving.models import Saving
+from ..saving.schema import LABELS, Array, Mismatch, Schema
 from ..solvers import FunctionalDescent
 from ..streams import ArrayStream
-from .fitting import (
-    SolverParameters,
-    check_parameters,
-    checked_inputs,
-    finish_fit,
-    named_solver,
-    row_blocks,
-)
-from .flat_weights import flat_mask, flat_prior, flattened, intercept_size, unflattened
-from .indicators import (
+from .coding.flat_weights import flat_mask, flat_prior, flattened, intercept_size, unflattened
+from .coding.indicators import (
     KINDS,
     as_indicator,
     as_kind,
@@ -41,8 +34,16 @@ from .indicators import (
     set_labels,
     sets_to_indicator,
 )
-from .streaming import Streaming, is_streaming
-from .weights import checked_weights
+from .coding.weights import checked_weights
+from .learning.fitting import (
+    SolverParameters,
+    check_parameters,
+    checked_inputs,
+    finish_fit,
+    named_solver,
+    row_blocks,
+)
+from .learning.streaming import Streaming, is_streaming
 
 PAIRS = ("none", "tree", "all")
 

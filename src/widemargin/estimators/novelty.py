@@ -9,15 +9,15 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import CallbackSupportMixin, with_callbacks
-from ..expansion import scores
-from ..persistence import Saving
-from ..schema import Schema
+from ..kernels.support import scores
+from ..run.callbacks import CallbackSupportMixin, with_callbacks
+from ..saving.models import Saving
+from ..saving.schema import Schema
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
-from .fitting import SolverParameters, checked_inputs, is_number
-from .kernel import KernelModel
-from .weights import checked_weights, example_weights
+from .coding.weights import checked_weights, example_weights
+from .learning.fitting import SolverParameters, checked_inputs, is_number
+from .learning.kernel import KernelModel
 
 #: Training examples that decide where the margin is.
 SAMPLE = 10_000

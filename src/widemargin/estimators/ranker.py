@@ -10,18 +10,19 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import with_callbacks
-from ..matrices import checked
+from ..arrays.matrices import checked
+from ..inputs.queries import Queries, group_rows, query_weights
 from ..problems import AveragePrecision, NDCGAt, PrecisionAt, RocArea
-from ..schema import Array, Schema
+from ..run.callbacks import with_callbacks
+from ..saving.schema import Array, Schema
 from ..streams import ArrayStream, Chunk
 from ..streams.opening import as_stream
-from ..streams.queries import Queries, QueryStream, group_rows, query_weights
-from ..user_warnings import warn_user
-from .fitting import check_parameters, checked_data, checked_inputs
-from .streaming import Streaming, is_streaming
+from ..streams.queries import QueryStream
+from ..system.user_warnings import warn_user
+from .coding.weights import checked_weights, refuse_all_zero
+from .learning.fitting import check_parameters, checked_data, checked_inputs
+from .learning.streaming import Streaming, is_streaming
 from .structured import ProblemEstimator
-from .weights import checked_weights, refuse_all_zero
 
 LOSSES = "'roc_area', 'average_precision', 'precision@k', 'ndcg' and 'ndcg@k' (k an integer >= 1)"
 

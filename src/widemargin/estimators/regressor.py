@@ -10,23 +10,17 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import CallbackSupportMixin, with_callbacks
-from ..persistence import Saving
 from ..problems import Regression
-from ..schema import Schema
+from ..run.callbacks import CallbackSupportMixin, with_callbacks
+from ..saving.models import Saving
+from ..saving.schema import Schema
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
-from .fitting import (
-    SolverParameters,
-    checked_data,
-    checked_inputs,
-    fit_linear,
-    is_number,
-)
-from .flat_weights import flattened, intercept_size, unflattened
-from .kernel import KernelModel
-from .streaming import is_streaming
-from .weights import checked_weights, example_weights
+from .coding.flat_weights import flattened, intercept_size, unflattened
+from .coding.weights import checked_weights, example_weights
+from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, is_number
+from .learning.kernel import KernelModel
+from .learning.streaming import is_streaming
 
 
 class SVMRegressor(

@@ -9,17 +9,18 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import CallbackSupportMixin, with_callbacks
+from ..arrays.matrices import checked_items
 from ..checking import check_first
 from ..geometry import Geometry, check_size
-from ..matrices import checked_items
-from ..oracle import CompiledOracle, make_oracle
-from ..persistence import Saving
+from ..oracle.compiled import CompiledOracle
+from ..oracle.making import make_oracle
 from ..problem import GivesPlanes, Problem
-from ..schema import Array, Schema
-from .fitting import SolverParameters, check_parameters, finish_fit
-from .streaming import Streaming, is_streaming
-from .weights import checked_weights
+from ..run.callbacks import CallbackSupportMixin, with_callbacks
+from ..saving.models import Saving
+from ..saving.schema import Array, Schema
+from .coding.weights import checked_weights
+from .learning.fitting import SolverParameters, check_parameters, finish_fit
+from .learning.streaming import Streaming, is_streaming
 
 
 class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters, BaseEstimator):

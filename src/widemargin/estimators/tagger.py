@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..callbacks import with_callbacks
+from ..inference.legal_steps import ILLEGAL, IllegalSteps, forbidden_steps
+from ..inference.viterbi import k_best_of, predict_paths, token_margins
+from ..inputs.sequences import Sequences
 from ..losses import cost_matrix
 from ..problems import Chain
-from ..problems.legal_steps import ILLEGAL, IllegalSteps, forbidden_steps
-from ..problems.viterbi import k_best_of, predict_paths, token_margins
-from ..schema import LABELS, Array, Mismatch, Relation, Schema
-from ..sequences import Sequences
-from .explaining import Explanation, explanations
-from .flat_weights import intercept_size
-from .streaming import is_streaming
-from .structured import ProblemEstimator
-from .tag_inputs import (
+from ..run.callbacks import with_callbacks
+from ..saving.schema import LABELS, Array, Mismatch, Relation, Schema
+from .coding.explaining import Explanation, explanations
+from .coding.flat_weights import intercept_size
+from .coding.tag_inputs import (
     TagFeatures,
     Truths,
     check_label_lists,
@@ -28,7 +26,9 @@ from .tag_inputs import (
     short_list,
     weighted_truths,
 )
-from .weights import checked_weights
+from .coding.weights import checked_weights
+from .learning.streaming import is_streaming
+from .structured import ProblemEstimator
 
 
 class SequenceTagger(ProblemEstimator):

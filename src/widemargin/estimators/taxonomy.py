@@ -8,10 +8,10 @@ import numpy as np
 
 from ..losses import Taxonomy, cost_matrix
 from ..problems import SharedClasses
-from ..schema import LABELS, Array, Mismatch, Schema
-from .chunks import shown
+from ..saving.schema import LABELS, Array, Mismatch, Schema
 from .classifier import SVMClassifier
-from .flat_weights import flattened, intercept_size, unflattened
+from .coding.flat_weights import flattened, intercept_size, unflattened
+from .learning.chunks import shown
 
 
 class TaxonomyClassifier(SVMClassifier):

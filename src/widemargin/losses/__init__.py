@@ -5,6 +5,13 @@ it is described (the zero-one loss, a matrix, a taxonomy, a graph, a confusion m
 :func:`cost_matrix` turns it into one array ``cost[true, predicted]`` in the order of ``classes_``,
 checks it, and nothing downstream knows where it came from. A new description is a class with one
 method, see :class:`ClassLoss`.
+
+matrices           any description of a loss as one checked matrix
+labels             labels and weights of edges
+taxonomy           classes in a tree
+graph              classes in a graph
+confusion          mistakes of an earlier model
+kernel_distance    distances in the space of a kernel
 """
 
 from .confusion import Confusion

@@ -1,4 +1,21 @@
-"""One output structure a file."""
+"""One output structure a file.
+
+binary             two classes, a margin per example; packs `BoxRows`
+regression         a number; gives planes; packs `BoxRows`
+multiclass         one of K with a loss matrix; packs `ClassRows`
+shared_classes     one of K, weights on the nodes of a tree; packs `NodeRows`
+separate_labels    labels without pairs, an example per row and label; packs `SeparateRows`
+label_sets         a few labels, any pairs: all sets are tried
+label_tree         labels on a forest, with pairs, closed, edge loss, pruned
+labelled           what problems over sets of labels share: weights, joint features, loss
+chain              sequences of labels
+ranking            lists of documents, four losses
+ranking_oracles    the plane of the most violated ranking
+matching           bipartite assignment, decoded by linear programming
+bags               the hidden candidate of a bag; gives planes
+real_function      plain Python; the worked example of the tutorial
+weights            weights and starts of parts, checked where callers can reach compiled code
+"""
 
 from .bags import Bags
 from .binary import Binary

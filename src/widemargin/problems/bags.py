@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays.matrices import as_csr, as_sparse, checked
+from ..arrays.rows import Rows, as_rows, row_dot, write_plane
 from ..compile import kernel
-from ..matrices import as_csr, as_sparse, checked
+from ..layouts.sizes import plane_rounding, row_lengths, row_sizes
 from ..problem import Plane
-from ..rows import Rows, as_rows, row_dot, write_plane
-from ..sizes import plane_rounding, row_lengths, row_sizes
 from .weights import check_begin, checked_weights
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arrays.rows import as_rows, row_dot, write_plane
 from ..compile import kernel
-from ..layouts import BoxRows
-from ..rows import as_rows, row_dot, write_plane
+from ..layouts.shapes import BoxRows
 
 
 class Binary:

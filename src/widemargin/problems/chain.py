@@ -22,13 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.vectors import padded
 from ..compile import kernel
-from ..sequences import Sequences
-from ..simd import padded
-from ..sizes import entry_sizes, plane_rounding
-from .legal_steps import ILLEGAL, check_legal
-from .multiclass import check_matrix
-from .viterbi import (
+from ..inference.legal_steps import ILLEGAL, check_legal
+from ..inference.viterbi import (
     ChainRows,
     add_loss,
     best_path,
@@ -38,6 +35,9 @@ from .viterbi import (
     predict_paths,
     width_of,
 )
+from ..inputs.sequences import Sequences
+from ..layouts.sizes import entry_sizes, plane_rounding
+from .multiclass import check_matrix
 from .weights import checked_weights
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arrays.rows import Rows, as_rows
 from ..compile import kernel
-from ..rows import Rows, as_rows
 from .labelled import FEW, Labelled, every_set, write_output
 from .multiclass import class_scores
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arrays.rows import Rows, as_rows
 from ..compile import kernel
-from ..rows import Rows, as_rows
-from .forests import (
+from ..inference.forests import (
     Forest,
     add_loss,
     best_by_count,

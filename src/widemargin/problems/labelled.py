@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..arrays.rows import write_plane
 from ..compile import kernel
-from ..rows import write_plane
-from ..sizes import plane_rounding, row_lengths, row_sizes
+from ..layouts.sizes import plane_rounding, row_lengths, row_sizes
 from .weights import checked_weights
 
 #: Labels up to which all 2^L outputs are tried.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..sizes import plane_rounding
+from ..layouts.sizes import plane_rounding
 
 
 class Pairs(NamedTuple):

@@ -51,7 +51,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..matrices import checked
+from ..arrays.matrices import checked
+from ..arrays.rows import as_rows
+from ..inference import rankings as search
+from ..inputs.queries import Queries, Query
+from ..layouts.sizes import plane_rounding, row_lengths, row_sizes
 from ..metrics.ranking import (
     average_precision,
     check_cutoff,
@@ -60,11 +64,7 @@ from ..metrics.ranking import (
     precision_at,
     roc_area,
 )
-from ..rows import as_rows
-from ..sizes import plane_rounding, row_lengths, row_sizes
-from ..streams.queries import Queries, Query
 from . import ranking_oracles as oracles
-from . import ranking_search as search
 from .ranking_oracles import PackedQueries
 from .weights import check_begin
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arrays.rows import Rows, row_dot
 from ..compile import kernel
-from ..rows import Rows, row_dot
-from . import ranking_search as search
+from ..inference import rankings as search
 
 
 class PackedQueries(NamedTuple):

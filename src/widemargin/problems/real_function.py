@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..sizes import plane_rounding
+from ..layouts.sizes import plane_rounding
 
 
 class RealFunction:

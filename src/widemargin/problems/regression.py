@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arrays.rows import as_rows, write_plane
 from ..compile import kernel
-from ..layouts import BoxRows
+from ..layouts.shapes import BoxRows
 from ..planes import sparse_dot
 from ..problem import Plane
-from ..rows import as_rows, write_plane
 
 
 class Regression:

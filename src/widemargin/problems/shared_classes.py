@@ -19,9 +19,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..arrays.rows import as_rows, write_plane
 from ..compile import kernel
-from ..layouts import NodeRows
-from ..rows import as_rows, write_plane
+from ..layouts.shapes import NodeRows
 from .multiclass import check_matrix, class_scores
 
 

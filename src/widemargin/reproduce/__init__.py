@@ -1,13 +1,14 @@
 """The experiments of the five papers: `widemargin reproduce`.
 
-experiment.py   what an experiment is: units of work, claims, tables, figures
-store.py        answers of units in files, so that a killed run goes on
-running.py      carries units out
-page.py         what was found, as HTML and as Markdown
-data.py         rows of the data sets, and of what takes their place
-kernel_fits.py  fits of kernel machines, watched on the way
-thesis.py, dual_coordinate.py, svmd.py, tutorial.py, sonline.py     one paper each, and what
-                belongs to it: thesis_*.py, svmd_*.py, sonline_runs.py
+experiment                   `Experiment`: units of work, and what their results tell: claims,
+                             tables, figures
+store                        answers of units in files
+running                      carrying units out, failures included
+page                         HTML and Markdown
+data                         rows as the papers take them, and what takes their place
+kernel_fits                  kernel machines watched on the way
+thesis/, svmd/, sonline/     one paper each
+dual_coordinate, tutorial    one paper each
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ def experiments() -> dict[str, Experiment]:
     >>> "tutorial-example" in experiments()
     True
     """
-    from . import dual_coordinate, sonline, svmd, thesis, tutorial
+    from . import dual_coordinate, tutorial
+    from .sonline import paper as sonline
+    from .svmd import paper as svmd
+    from .thesis import paper as thesis
 
     papers = (thesis, dual_coordinate, svmd, tutorial, sonline)
     return {found.name: found for paper in papers for found in paper.EXPERIMENTS}

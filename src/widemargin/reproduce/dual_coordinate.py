@@ -14,14 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets import load_dataset
+from ..displays.pages.charts import Series, chart
 from ..estimators import SVMClassifier
 from ..geometry import Geometry
-from ..oracle import make_oracle
-from ..pages.charts import Series, chart
+from ..oracle.making import make_oracle
 from ..problems import Binary, Multiclass
-from ..run import iterate, run
-from ..solvers.dual_coordinate import DualCoordinate
-from ..solvers.streaming import Explore, Fill, OnGap, Ratio, StreamingDual
+from ..run.epochs import iterate, run
+from ..solvers.dual_coordinate.solver import DualCoordinate
+from ..solvers.streaming_dual.solver import Explore, Fill, OnGap, Ratio, StreamingDual
 from ..stopping import Gap
 from .experiment import Claim, Experiment, Figure, Part, Plan, Results, Table, Unit, verdict
 

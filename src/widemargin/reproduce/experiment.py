@@ -116,7 +116,7 @@ class Table(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """Charts of `widemargin.pages`, and a sentence that says what to see."""
+    """Charts of `widemargin.displays.pages`, and a sentence that says what to see."""
 
     title: str
     charts: Sequence[str]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..expansion import Support, scores
-from ..kernels import RBF, is_stored_dense
+from ..kernels.functions import RBF, is_stored_dense
+from ..kernels.support import Support, scores
 from ..solvers.kernel_learner import ChoosesFromAll, KernelTask, Part
 
 #: A learner, and the examples that it has processed.

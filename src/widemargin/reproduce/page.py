@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from .. import __version__
 from ..datasets import dataset_origin
-from ..pages.report import Report
-from ..replacing import replacing
+from ..displays.pages.report import Report
+from ..system.replacing import replacing
 from .experiment import BETTER, NOT, OPEN, PAPERS, PARTLY, REPRODUCED, VERDICTS, Claim, Figure, Part
 from .experiment import Table as PartTable
 from .running import Outcome

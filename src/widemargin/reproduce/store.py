@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..replacing import replacing
+from ..system.replacing import replacing
 from .experiment import Experiment, Unit
 
 #: Parts of the package that do not change what a unit answers; of the experiments themselves the
 #: version tells.
-SHOWING = ("cli", "pages", "reproduce", "displays.py")
+SHOWING = ("cli", "displays", "reproduce")
 
 
 class Record(NamedTuple):

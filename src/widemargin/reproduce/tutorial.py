@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..displays import rescaled_columns
+from ..displays.pages.charts import Series, chart
+from ..displays.pages.heatmap import heat_map
+from ..displays.plots import rescaled_columns
 from ..geometry import Geometry
-from ..oracle import PythonOracle, make_oracle
-from ..pages.charts import Series, chart
-from ..pages.heatmap import heat_map
+from ..oracle.making import make_oracle
+from ..oracle.python import PythonOracle
 from ..problems import RealFunction
-from ..run import iterate, run
+from ..run.epochs import iterate, run
 from ..solvers import BlockFrankWolfe, Cached, DualCoordinate, Incremental, OneSlack
 from ..stopping import Gap, Passes
 from ..testing import PythonChain, make_words

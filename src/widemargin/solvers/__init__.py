@@ -1,28 +1,49 @@
-"""One algorithm a file; each but `ProximalNewton` solves each problem.
+"""One algorithm a file or a folder; each but `ProximalNewton` solves each problem.
 
 Solvers are frozen parameters. `solver=` of an estimator takes an instance or a name of `NAMES`.
+Files that begin with _ are imported inside their folder only.
+
+protocol               `Solver`, `Bound`, `Start`
+learner                what a streaming solver makes: `Learner`, `StreamingSolver`, `Progressive`
+kernel_learner         what a kernel solver makes: `KernelSolver`, `KernelLearner`, `KernelTask`,
+                       `Part`
+wrappers               `Cached`, `Incremental`, `Averaged`, `Threaded`
+dual_coordinate/       one dual variable, block or plane at a time; compiled loops where the layout
+                       allows
+block_frank_wolfe      with plane cache, pairwise steps, gap sampling
+cutting_planes/        one-slack, n-slack, of random samples, with kernels
+proximal_newton/       few features, many rows
+streaming_dual/        `StreamingDual`, its schedules, and the examples it keeps
+out_of_core/           exact training over blocks on disk
+perceptron             the averaged perceptron; no objective, no certificate
+meta_descent           stochastic meta-descent, a step per coordinate; no certificate
+pegasos/               sub-gradient steps, plain and averaged, on planes and with kernels
+functional_descent/    proximal steps on samples, on planes and with kernels
+lasvm/                 kernel machines of two classes
+larank/                kernel machines of several classes: LaRank, SOnline
+svmd/                  gradient steps in the space of functions: SVMD, NORMA
 """
 
 from typing import Any
 
 from .block_frank_wolfe import BlockFrankWolfe
-from .dual_coordinate import DualCoordinate
-from .functional_descent import FunctionalDescent
+from .cutting_planes.n_slack import NSlack
+from .cutting_planes.one_slack import OneSlack
+from .cutting_planes.sampled import SampledCuts
+from .dual_coordinate.solver import DualCoordinate
+from .functional_descent.solver import FunctionalDescent
 from .kernel_learner import KernelLearner, KernelSolver
-from .larank import LaRank, SOnline
-from .lasvm import LaSVM
+from .larank.solver import LaRank, SOnline
+from .lasvm.solver import LaSVM
 from .learner import Learner, StreamingSolver
 from .meta_descent import MetaDescent
-from .n_slack import NSlack
-from .one_slack import OneSlack
-from .out_of_core import OutOfCore
-from .pegasos import Pegasos
+from .out_of_core.solver import OutOfCore
+from .pegasos.solver import Pegasos
 from .perceptron import Perceptron
 from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
-from .proximal_newton import ProximalNewton
-from .sampled_cuts import SampledCuts
-from .streaming import Explore, Fill, OnGap, Ratio, StreamingDual
-from .svmd import NORMA, SVMD
+from .proximal_newton.solver import ProximalNewton
+from .streaming_dual.solver import Explore, Fill, OnGap, Ratio, StreamingDual
+from .svmd.solver import NORMA, SVMD
 from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.

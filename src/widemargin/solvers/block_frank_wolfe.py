@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bounds import DualPoint
 from ..compile import kernel
 from ..geometry import curvature, move
 from ..parameters import check_numbers, whole
 from ..planes import FULL, DualState, compact, grow_state, renewed, seeded_state, settle, take_in
+from ..run.bounds import DualPoint
 from .protocol import Bound
 
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..expansion import Support
-from ..schema import Schema
+from ..kernels.support import Support
+from ..saving.schema import Schema
 from .learner import Progressive
 
 #: What a kernel machine may be asked to learn.

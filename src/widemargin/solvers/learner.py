@@ -17,8 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..bounds import DualPoint
-from ..schema import Array, Mismatch, Schema
+from ..run.bounds import DualPoint
+from ..saving.schema import Array, Mismatch, Schema
 
 
 class Progressive:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..bounds import DualPoint
+from ..run.bounds import DualPoint
 from ..stopping import Reason
 
 

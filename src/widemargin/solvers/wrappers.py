@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bounds import DualPoint
-from ..oracle import Restricted
+from ..oracle.memory import Recalled, Remembering
+from ..oracle.subset import Restricted
+from ..oracle.threads import Parallel
 from ..parameters import NOT_NEGATIVE, POSITIVE, Numbers, check_numbers, whole
 from ..planes import compact
-from ..recall import Recalled, Remembering
+from ..run.bounds import DualPoint
 from ..stopping import Reason
-from ..threads import Parallel
 from .block_frank_wolfe import BlockFrankWolfe
-from .one_slack import OneSlack
+from .cutting_planes.one_slack import OneSlack
 from .protocol import Bound, end_of
 
 

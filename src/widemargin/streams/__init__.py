@@ -1,4 +1,16 @@
-"""Examples from arrays, files and iterators, a chunk at a time."""
+"""Examples from arrays, files and iterators, a chunk at a time.
+
+chunk          the protocol: `Stream`, `Chunk`, `StreamError`
+arrays         what is in memory, and iterators
+opening        the stream of a path or of anything else
+files          plain files, gzip, folders, pipes, and what streams of text share
+prefetch       reading ahead in a thread
+queries        `QueryStream`, which cuts rows at the borders of queries
+fingerprint    a number that tells one set of examples from another
+svmlight/      rows of text
+arrow/         Parquet and Arrow
+sequences/     sequences of text: CoNLL columns, CRFsuite, SVM^hmm
+"""
 
 from importlib import import_module
 
@@ -6,8 +18,8 @@ from .arrays import ArrayStream, IteratorStream
 from .chunk import Chunk, Stream, StreamError
 from .opening import open_stream, read_sequences
 from .prefetch import Prefetched
-from .svmlight import SvmlightStream
-from .svmlight_writer import write_svmlight
+from .svmlight.stream import SvmlightStream
+from .svmlight.writer import write_svmlight
 
 __all__ = [
     "ArrayStream",
@@ -32,13 +44,13 @@ __all__ = [
 
 #: What is loaded on first use: Arrow needs pyarrow, sequences need more modules.
 _HOMES = {
-    "ArrowStream": "arrow",
-    "ColumnStream": "columns",
-    "CrfsuiteStream": "crfsuite",
-    "SvmHmmStream": "svm_hmm",
-    "Template": "templates",
-    "default_template": "templates",
-    "write_arrow": "arrow_writer",
+    "ArrowStream": "arrow.stream",
+    "ColumnStream": "sequences.columns",
+    "CrfsuiteStream": "sequences.crfsuite",
+    "SvmHmmStream": "sequences.svm_hmm",
+    "Template": "sequences.templates",
+    "default_template": "sequences.templates",
+    "write_arrow": "arrow.writer",
 }
 
 

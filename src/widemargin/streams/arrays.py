@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..matrices import as_csr, checked_items
-from ..tensorfile import CheckpointError
+from ..arrays.matrices import as_csr, checked_items, rows_of
+from ..saving.tensorfile import CheckpointError
 from .chunk import Chunk, StreamError
 
 #: Rows per chunk where a source does not bring its own size.
@@ -105,16 +105,6 @@ def check_count(position: Any, name: str) -> None:
     is_whole = isinstance(position, int | np.integer) and not isinstance(position, bool)
     if position is not None and not (is_whole and position >= 0):
         raise CheckpointError(f"{name}: {position!r:.200} is not a position of this stream.")
-
-
-def rows_of(X, begin: int, end: int):
-    """Rows begin..end of X; those of a CSR matrix are views (SciPy's own slices are copies)."""
-    if not sp.issparse(X):
-        return X[begin:end]
-    first, last = X.indptr[begin], X.indptr[end]
-    starts = X.indptr[begin : end + 1] - first
-    shape = (end - begin, X.shape[1])
-    return sp.csr_matrix((X.data[first:last], X.indices[first:last], starts), shape)
 
 
 class IteratorStream:

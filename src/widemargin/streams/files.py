@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..printable import path_words
-from ..tensorfile import CheckpointError
+from ..saving.tensorfile import CheckpointError
+from ..system.printable import path_words
 from .chunk import StreamError
 
 GZIP_MAGIC = b"\x1f\x8b"

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..arrays.rows import Rows
 from ..compile import kernel
-from ..rows import Rows
-from ..sequences import Sequences
+from ..inputs.sequences import Sequences
 
 ONE = np.uint64(1)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -29,7 +29,7 @@ class Fingerprint:
 
     Examples
     --------
-    >>> from widemargin.rows import as_rows
+    >>> from widemargin.arrays.rows import as_rows
     >>> rows, y = as_rows(np.eye(2)), np.array([1.0, -1.0])
     >>> one, two = Fingerprint(), Fingerprint()
     >>> one.add_rows(rows, y)

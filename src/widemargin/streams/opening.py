@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..user_warnings import warn_user
+from ..system.user_warnings import warn_user
 from .arrays import ArrayStream, IteratorStream
 from .chunk import Stream, StreamError
-from .svmlight import SvmlightStream
+from .svmlight.stream import SvmlightStream
 
 #: Endings of file names that are not svmlight.
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows")
@@ -21,9 +21,9 @@ ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows")
 WHOLE_BYTES = 1 << 25
 #: Formats of sequences, by name: module and class.
 SEQUENCES = {
-    "conll": ("columns", "ColumnStream"),
-    "crfsuite": ("crfsuite", "CrfsuiteStream"),
-    "svm_hmm": ("svm_hmm", "SvmHmmStream"),
+    "conll": ("sequences.columns", "ColumnStream"),
+    "crfsuite": ("sequences.crfsuite", "CrfsuiteStream"),
+    "svm_hmm": ("sequences.svm_hmm", "SvmHmmStream"),
 }
 
 
@@ -47,7 +47,7 @@ def open_stream(paths: Any, *, format: str = "auto", **options: Any) -> Stream:
         format = "arrow" if first_name(paths).endswith(ARROW_ENDINGS) else "svmlight"
     if format == "svmlight":
         return SvmlightStream(paths, **options)
-    module, kind = SEQUENCES.get(format, ("arrow", "ArrowStream"))
+    module, kind = SEQUENCES.get(format, ("arrow.stream", "ArrowStream"))
     return getattr(import_module(f".{module}", __package__), kind)(paths, **options)
 
 
@@ -58,7 +58,7 @@ def as_stream(source: Any) -> Stream:
     if isinstance(source, tuple) and len(source) in (2, 3) and not isinstance(source[0], str):
         return ArrayStream(source[0], source[1], weight=source[2] if len(source) == 3 else None)
     if hasattr(source, "__arrow_c_stream__"):
-        from .arrow import ArrowStream
+        from .arrow.stream import ArrowStream
 
         return ArrowStream(source)
     paths = source if isinstance(source, list | tuple) else [source]
@@ -111,7 +111,7 @@ def joined(parts: list[Any]) -> Any:
     """Sequences of several chunks as one, their features by name."""
     if len(parts) == 1:
         return parts[0]
-    from ..sequences import Sequences
+    from ..inputs.sequences import Sequences
 
     rows, names = stacked([(part.rows, part.names) for part in parts])
     edges, edge_names = None, None

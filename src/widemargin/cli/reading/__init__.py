@@ -1,0 +1,5 @@
+"""Data from files, as the commands read it.
+
+rows         rows
+sequences    sequences
+"""

@@ -1,0 +1,124 @@
+"""What the examples of a stream must be: rows and labels; errors name the row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...arrays.magnitudes import LIMIT, SCALE, SO_FAR, largest, may_be_large
+from ...losses import Taxonomy
+from ...losses.labels import plain
+from ...streams import ArrayStream, Chunk, StreamError
+from ...streams.arrays import matrix_of
+from ...system.printable import printable
+
+
+def checked_rows(chunk: Chunk) -> Any:
+    """X of a chunk, which must be a matrix of finite numbers."""
+    X = matrix_of(chunk)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise StreamError(
+            f"{chunk.source}: rows of numbers are needed, not an array of shape {X.shape} "
+            f"and type {X.dtype}."
+        )
+    entries = X.data if sp.issparse(X) else X
+    if entries.dtype.kind == "f" and not np.isfinite(entries).all():
+        if sp.issparse(X):
+            first = int(np.flatnonzero(~np.isfinite(entries))[0])
+            row = int(np.searchsorted(X.indptr, first, side="right")) - 1
+        else:
+            row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
+        raise StreamError(f"{chunk.where(row)}: NaN or infinity among the features.")
+    if may_be_large(entries) and largest(entries) > LIMIT:
+        refuse_large(chunk, X)
+    return X
+
+
+def check_width(n_columns: int, name: str) -> None:
+    """Examples without any feature teach nothing."""
+    if not n_columns:
+        raise StreamError(
+            f"{name}: no row has a feature (in text: index:value); there is nothing to learn from"
+        )
+
+
+def refuse_large(chunk: Chunk, X: Any) -> None:
+    """An error that names the row of a feature beyond the limit."""
+    csr = sp.csr_matrix(X)
+    at = int(np.flatnonzero(np.abs(csr.data) > LIMIT)[0])
+    row = int(np.searchsorted(csr.indptr, at, side="right")) - 1
+    raise StreamError(
+        f"{chunk.where(row)}: the feature of column {csr.indices[at]} is {csr.data[at]:g}; "
+        f"{SO_FAR} {SCALE}."
+    )
+
+
+def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
+    """Places of the labels of a chunk among the classes; a strange label is named."""
+    y = np.asarray(chunk.y)
+    if y.ndim != 1 or len(y) != chunk.size:
+        raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but labels of shape {y.shape}.")
+    if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
+        y = y.astype(str) if classes.dtype.kind in "US" else y
+    try:
+        label = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        strange = np.flatnonzero(classes[label] != y)
+    except TypeError:
+        strange, label = np.zeros(1, int), np.zeros(len(y), int)
+    if strange.size:
+        row = int(strange[0])
+        known = ", ".join(printable(str(c)) for c in classes[:10]) + (
+            ", ..." if len(classes) > 10 else ""
+        )
+        raise ValueError(
+            f"{chunk.where(row)}: the label {shown(y[row])} was never declared; the classes are "
+            f"{known}. Declare all of them: classes=[...]."
+        )
+    return label
+
+
+def shown(label: Any) -> str:
+    """A label in words: numbers as people write them, text in quotes.
+
+    Examples
+    --------
+    >>> shown(np.float64(2.0)), shown(np.int64(1234567)), shown(np.str_("cat"))
+    ('2', '1234567', "'cat'")
+    """
+    label = plain(label)
+    return repr(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def check_nodes(trees: Mapping[str, Taxonomy], labels: np.ndarray, examples: Chunk | None) -> None:
+    """Every label must be a node of these taxonomies; a strange one is named, with its row."""
+    for parameter, tree in trees.items():
+        for label in labels.tolist():
+            if label in tree.parents:
+                continue
+            where = "classes"
+            if examples is not None and label in (y := np.asarray(examples.y)):
+                where = examples.where(int(np.flatnonzero(y == label)[0]))
+            raise ValueError(
+                f"{where}: the label {shown(label)} is not a node of the taxonomy of {parameter} "
+                f"({tree!r}). Add it to the taxonomy, or leave out such examples."
+            )
+
+
+def labels_of(stream) -> np.ndarray:
+    """The classes of a stream that can be read again, else those of what is known of it."""
+    values = getattr(stream, "label_values", None)
+    if values is not None and stream.repeatable:
+        return np.asarray(values())
+    if isinstance(stream, ArrayStream):
+        return np.unique(np.asarray(stream.y))
+    if not stream.repeatable:
+        raise ValueError(
+            f"{stream.name} can be read only once, so its classes must be told: classes=[...]."
+        )
+    found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
+    if not found:
+        raise ValueError(f"{stream.name} has no examples.")
+    return np.unique(np.concatenate(found))

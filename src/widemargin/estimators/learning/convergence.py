@@ -1,0 +1,103 @@
+"""The warning of a fit that ends above `tol`, whatever way it was learnt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from ...run.certificate import Certificate
+from ...stopping import Reason, Rule, StopReason, Validation, each_rule, known_reason
+from ...system.user_warnings import warn_user
+
+#: Columns of this size and above are told to be scaled where rounding is in the way.
+LARGE = 1e4
+#: Where inputs that are no matrix keep theirs.
+MATRICES = ("documents", "matrix", "rows")
+
+
+def warn_unless_converged(estimator, certificate: Certificate | None, reason, X: Any = None):
+    """Tell of a gap above `tol`, or of one that nobody proved, and what to do about it.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+    certificate : Certificate, optional
+        None, or one of scope "cache": the gap is not known.
+    reason : str
+        What ended the fit; nothing is told where that was a rule that the user gave.
+    X : optional
+        The inputs, which may be why rounding is large.
+    """
+    ended = known_reason(reason)
+    advice = None if ended is None else ended.advice
+    if advice is None or is_users_rule(estimator, reason):
+        return
+    known = certificate is not None and certificate.scope != "cache"
+    if known and certificate is not None and certificate.gap <= estimator.tol:
+        return
+    where = f"before its gap was proven to be at most tol={estimator.tol:g}"
+    if known and certificate is not None:
+        where = f"at a relative gap of {certificate.gap:.2g}, above tol={estimator.tol:g}"
+        where += f": {certificate}"
+    if any(isinstance(rule, Validation) for rule in each_rule(getattr(estimator, "stop", None))):
+        where += " of the weights with the smallest held-out loss"
+    if ended is StopReason.ROUNDING:
+        advice = f"{advice} {scaling_advice(estimator, X)}"
+    text = f"{type(estimator).__name__} stopped by {reason} {where}. {advice}"
+    warn_user(text, ConvergenceWarning)
+
+
+def is_users_rule(estimator, reason: Reason) -> bool:
+    """Whether a rule given as `stop` asked for this end, not the limit of the same kind."""
+    if reason not in (StopReason.PASSES, StopReason.SECONDS):
+        return False
+    limit = getattr(estimator, f"max_{reason}")
+    rules = each_rule(getattr(estimator, "stop", None))
+    asked = min((getattr(rule, reason) for rule in rules), default=np.inf)
+    return asked < np.inf and (limit is None or asked <= limit)
+
+
+def reason_of(last, rule: Rule) -> Reason | None:
+    """What ended the fit; that of weights which `Validation` preferred to those within `tol`."""
+    is_by_gap = last.certificate is not None and last.stopped_by == StopReason.GAP
+    if not is_by_gap or last.certificate.gap <= rule.tol:
+        return last.stopped_by
+    return StopReason.VALIDATION
+
+
+def scaling_advice(estimator, X: Any) -> str:
+    """Which column is too large, if one is."""
+    sizes = column_sizes(X)
+    if sizes is None or sizes.max(initial=0.0) < LARGE:
+        return "Lower C, scale the features, or accept a larger tol."
+    j, some = int(sizes.argmax()), sizes[sizes > 0]
+    return (
+        f"The numbers of {column_name(estimator, X, j)} have the size {sizes[j]:.2g}, those of all "
+        f"columns sizes from {some.min():.2g} to {some.max():.2g}: scale the columns, for example "
+        "with sklearn.preprocessing.StandardScaler."
+    )
+
+
+def column_sizes(X: Any) -> np.ndarray | None:
+    """The largest size of each column, where there are columns."""
+    while X is not None and not (sp.issparse(X) or isinstance(X, np.ndarray)):
+        X = next((getattr(X, name) for name in MATRICES if hasattr(X, name)), None)
+    if X is None or X.ndim != 2 or X.dtype.kind not in "fiub" or not X.shape[0]:
+        return None
+    high, low = X.max(axis=0), X.min(axis=0)
+    if sp.issparse(X):
+        high, low = high.toarray().ravel(), low.toarray().ravel()
+    return np.maximum(high, -low.astype(np.float64))
+
+
+def column_name(estimator, X: Any, j: int) -> str:
+    """A column in words: its number from 0, and its name where it has one."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:  # names of a tagger are those of the last columns
+        names = getattr(X, "names", None)
+        first = getattr(X, "n_columns", 0) - len(names or ())
+        return f"column {j}" + (f" ({names[j - first]!r})" if names and j >= first else "")
+    return f"column {j} ({str(names[j])!r})"

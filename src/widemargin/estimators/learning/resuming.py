@@ -1,0 +1,218 @@
+"""Learning on: `partial_fit`, and what becomes of a run between two calls of it.
+
+A run is in memory, or put down as a `Record` (`lasting.py`) and taken up when examples come. A
+model that has neither says why; it never begins anew in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ...oracle.making import make_oracle
+from ...oracle.python import PythonOracle
+from ...run.record import Record, books_of, give_back
+from ...run.streams import StreamRun
+from ...saving.models import refusing
+from ...saving.schema import Mismatch
+from ...solvers import OutOfCore, StreamingDual
+from ...solvers.streaming_dual.example_arrays import NotPlain
+from ...stopping import StopReason
+from ...streams import ArrayStream, Chunk, Stream
+from ...system.platform import soft_interrupt
+from ..coding.weights import checked_weights
+from .lasting import ADVICE, changes, kept
+
+#: Parameters that may differ between two calls.
+LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_state")
+
+
+class GoesOn:
+    """Mixin: a model that learns on; `Streaming` has the rest."""
+
+    C: float
+    certificate_: Any
+    history_: Any
+    solver_: Any
+    _begin_stream: Callable
+    _check_parameters: Callable
+    _checked_part: Callable
+    _flat_weights: Callable
+    _new_run: Callable
+    _nothing: Callable
+    _settle: Callable
+    _watch: Callable
+    _columns: int
+    _is_fixed: bool
+    _run: StreamRun | None
+    _trained: Any
+    _lasting: Record | str | None  # what learning goes on from, or why it cannot
+
+    def _partial_fit(self, X, y, sample_weight, classes):
+        self._check_parameters()
+        run = self._run_so_far()
+        X, y = self._checked_part(X, y, run is None)
+        weights = checked_weights(sample_weight, Chunk(X).size)
+        if run is None:
+            self._check_fresh()
+            self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
+            run = self._run = self._new_run()
+            if isinstance(run.solver, OutOfCore):
+                raise ValueError(
+                    "out_of_core reads a stream to its end; partial_fit has none. Use "
+                    "solver='streaming_dual' or 'auto'."
+                )
+            self._watch(run, None)
+        self._check_unchanged()
+        with run.running():
+            learn_on(run, Chunk(X, y, weight=weights), n_seen(run))
+        self._is_fixed = True
+        self._settle(run, None)
+        return self
+
+    def _go_on(self, stream: Stream, on_progress: Callable | None = None) -> bool:
+        """Learn on from all of a stream, once; whether Ctrl-C cut it short."""
+        run = self._run_so_far()
+        if run is None:
+            self._check_fresh()
+            raise ValueError("The model is not fitted yet.")
+        self._check_unchanged()
+        before, interrupted = n_seen(run), False
+        run.on_progress = on_progress
+        try:
+            with soft_interrupt() as is_stopped, run.running():
+                for chunk in self._by_query(stream).chunks():
+                    learn_on(run, chunk, before)
+                    interrupted = is_stopped()
+                    if interrupted:
+                        break
+        finally:
+            run.on_progress = None
+        self._settle(run, StopReason.INTERRUPT if interrupted else None)
+        return interrupted
+
+    def _by_query(self, stream: Stream) -> Stream:
+        """The stream in chunks of whole examples."""
+        return stream
+
+    def _why_not(self) -> str | None:
+        """Why learning cannot go on, where that is so."""
+        found = kept(self)
+        return found if isinstance(found, str) else None
+
+    def _check_unchanged(self) -> None:
+        """What was learnt belongs to the parameters it was learnt with."""
+        changed = changes(self)
+        if changed is not None:
+            raise ValueError(f"{changed}; fit it anew.")
+
+    def _shaping_params(self) -> dict[str, Any]:
+        """The parameters that shape the problem."""
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return {name: value for name, value in params.items() if name not in LIMITS}
+
+    def _run_so_far(self) -> Any:
+        """The run that `partial_fit` goes on with, if there is one; one put down is taken up."""
+        run, lasting = getattr(self, "_run", None), getattr(self, "_lasting", None)
+        if run is None and isinstance(lasting, Record):
+            self._check_unchanged()
+            run = self._resumed(lasting)
+        return run
+
+    def _resumed(self, lasting: Record) -> StreamRun:
+        """The run of a record; the model stays as it is where it cannot be taken up."""
+        before = dict(vars(self))
+        try:
+            run = self._new_run(np.random.default_rng(0))
+            self._set_own_books(lasting.books)
+            self._trained = before["_trained"]
+            with refusing(lasting.path):
+                self._take_up(run, lasting, before.get("_machine"))
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        for name in (*run.history, *run.measured()):
+            self.history_.add_column(name)
+        self._run, run.history = run, self.history_
+        self._watch(run, None)
+        return run
+
+    def _take_up(self, run: StreamRun, lasting: Record, machine: Any) -> None:
+        """Let a new run go on from a record; of a kernel machine beside its patterns."""
+        run.begin(self._without_examples(lasting.arrays))
+        give_back(run, lasting)
+        if run.learner.w.size != self._flat_weights().size:
+            raise Mismatch("the arrays in 'run.' are of another number of weights")
+
+    def _put_down(self, run: StreamRun) -> Record:
+        """What `_resumed` goes on from."""
+        return Record(run.learner.arrays(), books_of(run) | self._own_books())
+
+    def _going_on(self) -> Record | str:
+        """What a file holds to go on from, or why nothing can."""
+        return kept(self)
+
+    def _own_books(self) -> dict[str, Any]:
+        """What the estimator knows of its run, as JSON."""
+        return {"columns": int(self._columns), "is_fixed": bool(self._is_fixed)}
+
+    def _set_own_books(self, books: dict[str, Any]) -> None:
+        """The inverse of `_own_books`."""
+        self._columns, self._is_fixed = books["columns"], books["is_fixed"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a run under way is put down, if its examples are numbers."""
+        state: Any = super().__getstate__()
+        run = state.get("_run")
+        if run is not None and run.learner is not None:
+            with suppress(NotPlain):
+                state = state | {"_lasting": self._put_down(run), "_run": None}
+            state["_certificate"] = self.certificate_
+        return state
+
+    def _check_fresh(self) -> None:
+        """`partial_fit` never begins anew in silence."""
+        if not hasattr(self, "history_"):
+            return
+        lasting = getattr(self, "_lasting", None)
+        reason = lasting if isinstance(lasting, str) else self._left_by_fit()
+        raise ValueError(f"partial_fit cannot go on from this model: {reason}. {ADVICE}")
+
+    def _left_by_fit(self) -> str:
+        """Why `partial_fit` cannot go on after `fit`."""
+        name = type(self.solver_).__name__
+        if isinstance(self.solver_, StreamingDual):
+            return "an error ended its last fit_stream, which leaves nothing to go on from"
+        if isinstance(self.solver_, OutOfCore):
+            return (
+                f"{name} reads a stream to its end and leaves the weights alone; "
+                "solver='streaming_dual' learns on"
+            )
+        return (
+            f"`fit` by {name} keeps the weights alone, not what learning goes on from; "
+            "fit(solver='streaming_dual') does"
+        )
+
+    def _without_examples(self, arrays: dict[str, np.ndarray]):
+        """An oracle without examples that leads to the kind of learner that has these arrays."""
+        problem, X, target = self._nothing()  # the model's problem, no rows, no targets
+        params = self.C, None, getattr(self, "rescaling", "margin")
+        if "indptr" in arrays:  # rows in a layout of their own
+            return make_oracle(problem, X, target, *params)
+        return PythonOracle(problem, [], [], *params)
+
+
+def n_seen(run: StreamRun) -> int:
+    """Rows that a run has seen; further ones are counted from there."""
+    return max(run.rows, run.n_rows or 0)
+
+
+def learn_on(run: StreamRun, chunk: Chunk, before: int) -> None:
+    """Take in new examples, of which the first one is number `before`."""
+    run.absorb(chunk._replace(row=before + chunk.row, n_before=before), is_new=True)
+    run.tidy(chunk.size)
+    run.record()

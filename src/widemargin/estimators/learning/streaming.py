@@ -1,0 +1,387 @@
+"""`partial_fit`, `fit_stream` and `verify`: what the linear estimators share.
+
+An estimator gives what `Streaming` lists; everything else is here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ...arrays.magnitudes import check_magnitudes
+from ...geometry import Geometry, check_size
+from ...oracle.making import make_oracle
+from ...run.epochs import Certificate
+from ...run.passes import UNFINISHED, Driver
+from ...run.record import Record
+from ...run.streams import StreamRun, check_same, measure_stream
+from ...saving.checkpoints import Checkpoint
+from ...solvers import OutOfCore, StreamingDual, StreamingSolver
+from ...stopping import HeldOut, Reason, StopReason, each_rule
+from ...streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
+from ...streams.fingerprint import Fingerprint
+from ...streams.opening import as_stream
+from ...system.platform import soft_interrupt
+from ..coding.flat_weights import shaped_geometry
+from ..coding.weights import check_weights
+from .chunks import check_width, checked_rows
+from .convergence import warn_unless_converged
+from .fitting import check_parameters, checked_data, hand_over, named_solver, with_columns
+from .resuming import GoesOn
+
+#: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
+STREAMING = (StreamingDual, OutOfCore)
+
+
+def is_streaming(solver: Any) -> bool:
+    """Whether `solver` of an estimator learns from streams only."""
+    return isinstance(named_solver(solver) if solver != "auto" else None, STREAMING)
+
+
+class Streaming(GoesOn):
+    """Mixin: learning from streams.
+
+    The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
+    be known before the first example), `_encode(chunk, X)` (problem, targets and weights of a
+    chunk), `_n_outputs` (rows of `coef_`), `_attributes(w)` and its inverse `_flat_weights()`.
+    """
+
+    C: float
+    tol: float
+    solver: Any
+    prior: Any
+    nonnegative: Any
+    max_passes: Any
+    max_seconds: Any
+    random_state: Any
+    n_features_in_: int
+    _begin_stream: Callable
+    _encode: Callable
+    history_: Any
+    solver_: Any
+    _n_outputs: Any
+    _attributes: Callable
+    _flat_weights: Callable
+    _mean_loss: Callable
+    stop: Any
+    _certificate: Any
+    _trained: Any
+    _run: StreamRun | None
+    _lasting: Record | str | None  # what learning goes on from, or why it cannot
+    uncertified_: str | None
+
+    #: Why there are no checkpoints, for estimators that have none.
+    _no_checkpoint: str | None = None
+
+    # ------------------------------------------------------------ what users call
+
+    @property
+    def certificate_(self) -> Any:
+        """How far the model is from the optimum; its scope says over which examples."""
+        run = getattr(self, "_run", None)
+        if self._certificate is None and run is not None:
+            self._certificate = run.kept_certificate()
+        return self._certificate
+
+    @certificate_.setter
+    def certificate_(self, certificate: Certificate) -> None:
+        self._certificate = certificate
+
+    def fit_stream(
+        self,
+        stream,
+        *,
+        passes=1,
+        verify=None,
+        classes=None,
+        checkpoint=None,
+        resume=False,
+        checkpoint_seconds=60.0,
+        keep_checkpoint=False,
+        on_progress=None,
+    ):
+        """Learn from a stream, a chunk at a time; what was learnt before is forgotten.
+
+        Parameters
+        ----------
+        stream : Stream, (X, y), path, list of paths, or iterator of batches
+        passes : int or None
+            Passes over the data at most; None for as many as `tol` takes.
+        verify : bool, optional
+            Prove the gap by one more pass at fixed weights. By default where `passes` is not 1.
+            Without it `certificate_` speaks about the kept examples only (scope "cache").
+        classes : array, optional
+            All classes, for a classifier. By default those of the stream if it can be read twice,
+            else those of its first chunk.
+        checkpoint : path, optional
+            A folder for checkpoints. No other run can use it meanwhile.
+        resume : bool
+            Go on from the checkpoint, if there is one. `passes`, `tol`, `max_passes` and
+            `max_seconds` may be others than before, also where that run had ended; all other
+            parameters must be the same, those of the solver (such as its `epochs`) included.
+        checkpoint_seconds : float
+            Time between two checkpoints.
+        keep_checkpoint : bool
+            Leave the folder there when the fit has ended; otherwise it is removed, unless the fit
+            was interrupted.
+        on_progress : callable, optional
+            Called with a `StreamProgress` now and then.
+        """
+        stream = as_stream(stream)
+        self._check_parameters()
+        if checkpoint is not None and self._no_checkpoint is not None:
+            raise TypeError(f"{type(self).__name__} makes no checkpoint: {self._no_checkpoint}.")
+        reads_once = isinstance(self._streaming_solver(), OutOfCore)
+        check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
+        reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
+        self._begin_stream(stream, classes)
+        run = self._run = self._new_run()
+        self._watch(run, stream)
+        run.on_progress, run.is_open_ended = on_progress, passes is None
+        if (passes is None or verify) and not run.checks_gap(None):
+            raise ValueError(
+                f"{type(run.solver).__name__} cannot prove a gap ({run.uncertified}): "
+                "passes=None and verify=True are impossible with it."
+            )
+        if isinstance(run.solver, OutOfCore) and checkpoint is not None:
+            run.solver = dataclasses.replace(run.solver, folder=checkpoint)
+        saver = Checkpoint(checkpoint, self, run, stream, checkpoint_seconds)
+        if verify is None:
+            verify = passes != 1 and run.checks_gap(passes)
+        limits = passes or self.max_passes, verify, self.max_seconds
+        try:
+            position = saver.resume() if resume else saver.begin()
+            with soft_interrupt() as is_stopped, run.running():
+                reason = Driver(run, reader, saver, *limits, is_stopped).go(position)
+            if run.learner is None:
+                raise KeyboardInterrupt
+            self._check_width(stream)
+            self._settle(run, reason)
+            self._put_away(run, saver, reason, keep_checkpoint)
+        except BaseException:
+            self._run = None  # nothing to go on from
+            if isinstance(run.solver, OutOfCore) and run.learner is not None:
+                put_away = run.learner.leave if checkpoint else run.learner.close
+                put_away()
+            raise
+        finally:
+            saver.release()
+            run.on_progress = run.look_up = None
+        if self._should_have_converged(run, reason, verify):
+            warn_unless_converged(self, run.certificate or self._certificate, reason)
+        return self
+
+    def _should_have_converged(self, run: StreamRun, reason: Reason, verify: bool) -> bool:
+        """Whether a gap was to be proven, or time ended what would have gone on."""
+        if run.uncertified is not None or reason == StopReason.INTERRUPT:
+            return False
+        return verify or run.is_open_ended or reason == StopReason.SECONDS
+
+    def _put_away(self, run: StreamRun, saver: Checkpoint, reason: Reason, keep: bool) -> None:
+        """Files of the run: kept if it was cut short, so that it can be taken up again."""
+        is_on_disk = isinstance(run.solver, OutOfCore)
+        # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
+        if reason not in UNFINISHED and not (is_on_disk and reason == StopReason.PASSES):
+            saver.finish(reason)
+        if is_on_disk:  # open files are no part of a model
+            self._certificate = run.certificate or run.kept_certificate()
+            put_away = run.learner.close if saver.folder is None else run.learner.leave
+            put_away()
+            self._run = None
+        if not (keep or reason in UNFINISHED):
+            saver.remove()
+
+    def verify(self, stream) -> Certificate:
+        """Prove the gap of the model: one pass over the data it was trained on.
+
+        Parameters
+        ----------
+        stream : Stream, (X, y), path, list of paths, or iterator of batches
+            The training data, in any order and any chunks; other data is refused.
+
+        Returns
+        -------
+        Certificate
+            With scope "data"; also the new `certificate_`.
+        """
+        check_is_fitted(self)
+        fingerprint = getattr(self, "fingerprint_", None)
+        if fingerprint is None:
+            raise ValueError(
+                "The model was not trained on a stream; its certificate_ speaks about the data "
+                f"already: {self.certificate_}."
+            )
+        self._check_unchanged()
+        self._columns, self._is_fixed = int(self.n_features_in_), True
+        self.certificate_ = self._proven(as_stream(stream), fingerprint)
+        return self.certificate_
+
+    def _proven(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
+        """The certificate of the model, by a pass over the data with this fingerprint."""
+        if self.certificate_ is None:
+            name = type(self.solver_).__name__
+            raise ValueError(f"{name} has no certificate: {self.uncertified_}.")
+        weights = self._flat_weights()
+        geometry = self._geometry(weights.size)
+        has_rows = geometry.is_plain and getattr(self, "rescaling", "margin") == "margin"
+        planes = {"dual_w": weights, "has_rows": has_rows}
+        measured, found = measure_stream(stream, self._oracle_of, weights, **planes)
+        check_same(fingerprint, found, stream.name)
+        dual = self.certificate_.dual - geometry.lost_by(measured.lost_by_planes)
+        return measured.certificate(geometry, weights, dual)
+
+    def _fit_rows(self, X, y, weights):
+        """`fit` by a streaming solver: passes over the rows until `tol` is proven."""
+        most = self.max_passes
+        passes = None if most is None else max(1, int(most))
+        names = getattr(self, "feature_names_in_", None)
+        self._run = None
+        self.fit_stream(ArrayStream(X, y, weight=weights), passes=passes, verify=True)
+        if names is not None:
+            self.feature_names_in_ = names
+        return self
+
+    # ------------------------------------------------------------ for all estimators
+
+    def _check_parameters(self) -> None:
+        """Before any work is done."""
+        check_parameters(self)
+
+    def _streaming_solver(self) -> Any:
+        """The solver of a stream, or an error in words."""
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        solver = StreamingDual() if is_auto else named_solver(self.solver)
+        if not isinstance(solver, StreamingSolver):
+            raise ValueError(
+                f"solver is {solver!r}, which needs all data at once; streams are learnt from by "
+                "'streaming_dual', 'out_of_core', 'functional_descent' or 'pegasos'."
+            )
+        return solver
+
+    def _new_run(self, rng: np.random.Generator | None = None) -> StreamRun:
+        solver = self._streaming_solver()
+        if self._stops(HeldOut) or getattr(self, "warm_start", False):
+            raise ValueError(
+                "stop=... (but for HeldOut) and warm_start=True are for solvers that have all "
+                "data; a stream is limited by passes and max_seconds."
+            )
+        self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
+        rng = self._new_generator() if rng is None else rng
+        return StreamRun(solver, self._geometry, rng, self._oracle_of, self.tol)
+
+    def _new_generator(self) -> np.random.Generator:
+        """Random numbers of a fit."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed)
+
+    def _watch(self, run: StreamRun, stream: Stream | None) -> None:
+        """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
+        if isinstance(stream, ArrayStream):
+            run.expect(stream.n_rows)
+        if self._asked(HeldOut) is not None:
+            run.watched["held_out_loss"] = self._held_out
+
+    def _asked(self, kind: type) -> Any:
+        """The rule of a kind among those of `stop`, or None."""
+        rules = each_rule(getattr(self, "stop", None))
+        return next((rule for rule in rules if isinstance(rule, kind)), None)
+
+    def _stops(self, *allowed: type) -> bool:
+        """Whether a rule is given that a stream cannot follow."""
+        return not all(isinstance(r, allowed) for r in each_rule(getattr(self, "stop", None)))
+
+    def _held_out(self, run: StreamRun) -> float:
+        """The mean loss on held-out data now."""
+        self.n_features_in_ = self._columns
+        rule = self._asked(HeldOut)
+        return self._mean_loss(self._other_rows(rule.X), rule.y, run.learner.w)
+
+    def _other_rows(self, X):
+        """Held-out inputs with the columns of the model."""
+        return with_columns(X, self.n_features_in_)
+
+    def _oracle_of(self, chunk: Chunk):
+        """The examples of a chunk as an oracle, or an error that names the row."""
+        if chunk.y is None:
+            raise StreamError(f"{chunk.source}: there are no labels to learn from.")
+        check_weights(chunk)
+        X = self._inputs(chunk)
+        problem, target, weights = self._encode(chunk, X)
+        check_size(problem.n_features)
+        params = self.C, weights, getattr(self, "rescaling", "margin")
+        oracle = make_oracle(problem, X, target, *params)
+        check_magnitudes(oracle)
+        return oracle
+
+    def _inputs(self, chunk: Chunk):
+        """X of a chunk with as many columns as any chunk so far, finite."""
+        X = checked_rows(chunk)
+        if X.shape[1] == self._columns:
+            return X
+        if X.shape[1] > self._columns and not self._is_fixed:
+            self._columns, self._is_fixed = X.shape[1], not sp.issparse(X)
+            return X
+        if X.shape[1] < self._columns and sp.issparse(X):
+            return with_columns(X, self._columns)
+        raise StreamError(
+            f"{chunk.where(0)}: {X.shape[1]} features, the model has {self._columns}."
+        )
+
+    def _check_width(self, stream: Stream) -> None:
+        """A whole stream without a feature is refused."""
+        check_width(self._columns, stream.name)
+
+    def _checked_part(self, X, y, is_first: bool):
+        """Arrays of `partial_fit`, with the features of the first call."""
+        return checked_data(self, X, y, reset=is_first)
+
+    def _geometry(self, n_weights: int) -> Geometry:
+        return shaped_geometry(self, n_weights, self._n_outputs)
+
+    def _settle(self, run: StreamRun, reason: Reason | None) -> None:
+        """Set the fitted attributes from the run."""
+        self.n_features_in_ = self._columns
+        hand_over(self, run.learner.w)
+        self._certificate = run.certificate
+        self.uncertified_ = run.uncertified
+        self._set_books(run, reason)
+
+    def _set_books(self, run: StreamRun, reason: Reason | None) -> None:
+        """What is known of the fit, whatever was learnt."""
+        self.history_ = run.history
+        self.solver_ = self._streaming_solver()
+        self._trained = self._shaping_params()
+        self.stopped_by_ = reason or StopReason.STREAM
+        self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
+        self.progressive_loss_ = run.learner.progressive.mean
+        self.n_examples_seen_ = run.fingerprint.count
+
+
+def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once) -> None:
+    """Before any work is done. A solver that `reads_once` has its own copy of the data."""
+    if passes is not None and (not isinstance(passes, int | np.integer) or passes < 1):
+        raise ValueError(f"passes is {passes!r}; an integer >= 1 or None is needed.")
+    if not stream.repeatable:
+        wants = [
+            name
+            for name, asked in (
+                ("passes != 1", passes != 1 and not reads_once),
+                ("verify=True", bool(verify) and not reads_once),
+                ("a checkpoint", checkpoint is not None),
+                ("resume=True", bool(resume)),
+            )
+            if asked
+        ]
+        if wants:
+            raise ValueError(
+                f"{stream.name} can be read only once: {' and '.join(wants)} needs data that can "
+                "be read again. Save it to a file first."
+            )
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=..., the folder to go on from.")

@@ -1,0 +1,5 @@
+"""Kinds of inputs that are more than one row of a matrix.
+
+sequences    sequences of positions in one matrix, and the vocabulary that numbers their features
+queries      rows as queries: `Query`, and `Queries`, which never splits one
+"""

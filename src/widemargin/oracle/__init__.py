@@ -1,0 +1,41 @@
+"""Where planes come from. An oracle owns the only loop over examples.
+
+protocol    calls and deadlines, costs of examples, what a sweep and its update are
+python      `PythonOracle`: a problem's three functions, called from Python
+compiled    `CompiledOracle`: a problem's compiled function, called through a typed pointer
+making      `make_oracle`: the fastest of the two that a problem offers
+subset      `Restricted`: an oracle on a part of its examples
+memory      `Remembering`, `Recalled`: planes kept, so that a slow oracle is asked seldom
+threads     `Parallel`: planes of a batch of examples found by threads at one w
+"""
+
+from .compiled import CompiledOracle, check_layout, compiled_sweep, oracle_signature
+from .making import make_oracle
+from .protocol import (
+    CHUNK,
+    OutOfTime,
+    Tally,
+    example_costs,
+    lost_by_planes,
+    sweep_one_by_one,
+    update_signature,
+)
+from .python import PythonOracle
+from .subset import Restricted
+
+__all__ = [
+    "CHUNK",
+    "CompiledOracle",
+    "OutOfTime",
+    "PythonOracle",
+    "Restricted",
+    "Tally",
+    "check_layout",
+    "compiled_sweep",
+    "example_costs",
+    "lost_by_planes",
+    "make_oracle",
+    "oracle_signature",
+    "sweep_one_by_one",
+    "update_signature",
+]

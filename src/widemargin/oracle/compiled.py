@@ -1,0 +1,191 @@
+"""Planes from a compiled function, through a typed pointer."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numba import typeof, types
+
+from ..arrays.rounding import Bounded
+from ..compile import INDEX, VECTOR, pointer
+from ..layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows
+from ..layouts.sizes import layout_rounding
+from ..problem import BoundsRounding, ProblemError
+from ..run.bounds import (
+    NO_NODES,
+    add_hinge,
+    box_upper,
+    class_upper,
+    no_hinges,
+    separate_upper,
+    summed,
+)
+from .protocol import CHUNK, Tally, example_costs, update_signature
+
+
+def check_layout(data: Any, n: int) -> None:
+    """Packed rows must be as many as the truths: compiled loops do not look."""
+    if isinstance(data, BoxRows | ClassRows):
+        rows, per_example = len(data.rows.indptr) - 1, data[1]
+        if rows != n or per_example.shape != (n,):
+            raise ValueError(f"X has {rows} rows and y has {n} examples, of shape {(n,)} each.")
+
+
+class CompiledOracle:
+    """Planes from a compiled function `oracle(data, i, w, index, value) -> (loss, count)`.
+
+    Parameters
+    ----------
+    function : compiled or plain function
+    data : NamedTuple of arrays
+        What `problem.pack(X, Y)` made.
+    n_examples : int
+    problem : object with `n_features`
+    """
+
+    def __init__(self, function, data, n_examples, problem, C=1.0, weights=None):
+        check_layout(data, int(n_examples))
+        self.function, self.data, self.problem = function, data, problem
+        self.n_examples, self.n_features = int(n_examples), int(problem.n_features)
+        self.C, self.weights, self.may_fuse = C, weights, True
+        self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
+        self.is_exact = not self.is_estimate
+        self.X: Any = None  # the examples before they were packed, where they are known
+        self.Y: Any = None
+        self.rescaling = "margin"
+        self.tally = Tally()
+        self._buffers: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def total_cost(self) -> float:
+        """sum_i C_i."""
+        return self.C * (self.n_examples if self.weights is None else float(np.sum(self.weights)))
+
+    @property
+    def cost(self) -> np.ndarray:
+        """C_i of every example."""
+        return example_costs(self.C, self.weights, self.n_examples)
+
+    @cached_property
+    def examples(self) -> np.ndarray:
+        """All examples."""
+        return np.arange(self.n_examples)
+
+    @property
+    def buffers(self):
+        if self._buffers is None:
+            self._buffers = np.zeros(self.n_features, np.uint32), np.zeros(self.n_features)
+        return self._buffers
+
+    def sweep(self, update, state, w, order, grow=None):
+        """Visit the examples in `order`; the state, which may have grown."""
+        data_type, state_type = typeof(self.data), typeof(state)
+        loop = compiled_sweep(data_type, state_type)
+        oracle = pointer(self.function, oracle_signature(data_type))
+        absorb = pointer(update, update_signature(state_type))
+        order = np.ascontiguousarray(order, np.int64)
+        while True:
+            done = loop(oracle, absorb, self.data, state, w, order, *self.buffers)
+            if done < 0:
+                raise ProblemError(
+                    f"example {order[-1 - done]}: the compiled oracle wrote an index outside "
+                    f"0..{self.n_features - 1}, or returned an impossible number of entries."
+                )
+            self.tally.calls += done
+            if done == order.size:
+                return state
+            state, order = grow(state), order[done:]
+
+    def measure(self, w: np.ndarray) -> float:
+        """sum_i C_i hinge_i(w)."""
+        return self.bounded(w).value
+
+    def bounded(self, w: np.ndarray) -> Bounded:
+        """`measure` with a bound on its error."""
+        slack, data = self.rescaling == "slack", self.data
+        if self.is_layout and not (slack and isinstance(data, BoxRows | SeparateRows)):
+            self.tally.calls += self.n_examples
+            if isinstance(data, BoxRows):
+                return Bounded(*box_upper(data, self.compact_cost, w))
+            if isinstance(data, SeparateRows):
+                return Bounded(*separate_upper(data, self.cost[:: data.target.shape[1]], w))
+            nodes = data[3:] if isinstance(data, NodeRows) else NO_NODES
+            return Bounded(*class_upper(*data[:3], self.cost, w, *nodes, slack))
+        total = no_hinges(self.compact_cost, self.rounding(w))
+        for begin in range(0, self.n_examples, CHUNK):
+            self.tally.check_time()
+            order = np.arange(begin, min(begin + CHUNK, self.n_examples))
+            self.sweep(add_hinge, total, w, order)
+        return summed(total)
+
+    def rounding(self, w: np.ndarray) -> np.ndarray:
+        """By how much <w, delta> and hinges may be wrong, per example or one number for all."""
+        slack = self.rescaling == "slack"
+        if self.is_layout:
+            return layout_rounding(self.data, w, slack)
+        if isinstance(self.problem, BoundsRounding):
+            return self.problem.rounding(self.data, w, slack)
+        return np.zeros(1)
+
+    @property
+    def is_layout(self) -> bool:
+        """Whether the data have one of the shapes of `layouts.py`."""
+        return isinstance(self.data, BoxRows | ClassRows | NodeRows | SeparateRows)
+
+    @property
+    def has_exact_planes(self) -> bool:
+        """Whether planes are rows and losses as they are, without an operation that rounds."""
+        exact = isinstance(self.data, ClassRows | SeparateRows)
+        exact |= isinstance(self.data, BoxRows) and self.data.epsilon == 0.0
+        return exact and self.rescaling == "margin"
+
+    @property
+    def compact_cost(self) -> np.ndarray:
+        """C_i, or one number for all: 8 bytes per example saved."""
+        return np.array([float(self.C)]) if self.weights is None else self.cost
+
+    def find(self, i: int, w: np.ndarray):
+        """The most violated plane of one example, as (loss, index, value)."""
+        index, value = self.buffers
+        call = pointer(self.function, oracle_signature(typeof(self.data)))
+        loss, count = call(self.data, i, w, index, value)
+        self.tally.calls += 1
+        return loss, index[:count].copy(), value[:count].copy()
+
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
+        """A compiled oracle gives its most violated plane only."""
+        return []
+
+
+def oracle_signature(data_type):
+    """oracle(data, i, w, index, value) -> (loss, count)."""
+    result = types.Tuple((types.float64, types.int64))
+    return result(data_type, types.int64, VECTOR, INDEX, VECTOR)
+
+
+@lru_cache(None)
+def compiled_sweep(data_type, state_type):
+    """The loop over examples for a compiled oracle."""
+    signature = types.int64(
+        types.FunctionType(oracle_signature(data_type)),
+        types.FunctionType(update_signature(state_type)),
+        *(data_type, state_type, VECTOR, types.int64[::1], INDEX, VECTOR),
+    )
+    return pointer(_sweep, signature)
+
+
+def _sweep(oracle, update, data, state, w, order, index, value):
+    for t in range(order.size):
+        i = order[t]
+        loss, count = oracle(data, i, w, index, value)
+        legal = 0 <= count <= index.size
+        if legal:
+            for k in range(count):
+                legal &= index[k] < w.size
+        if not legal:
+            return -1 - t
+        if not update(state, w, i, loss, index[:count], value[:count]):
+            return t
+    return order.size

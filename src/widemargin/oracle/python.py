@@ -1,0 +1,99 @@
+"""Planes from a problem written in plain Python, by its three functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
+from ..problem import BoundsRounding, Compiled, GivesPlanes, ListsOutputs, ProblemError, as_sparse
+from ..rescaling import find_plane, ranked_planes
+from .protocol import Tally, example_costs, sweep_one_by_one
+
+
+class PythonOracle:
+    """Planes from a problem written in plain Python.
+
+    Parameters
+    ----------
+    problem : Problem or GivesPlanes
+    X, Y : sequences of equal length
+    C : float
+        Weight of the hinges.
+    weights : array (n,), optional
+        Factor of C per example.
+    rescaling : "margin" or "slack"
+    """
+
+    def __init__(self, problem, X, Y, C=1.0, weights=None, rescaling="margin"):
+        self.problem, self.X, self.Y, self.rescaling = problem, X, Y, rescaling
+        self.C, self.weights = C, weights
+        self.n_examples, self.n_features = len(Y), int(problem.n_features)
+        self.cost = example_costs(C, weights, self.n_examples)
+        self.total_cost = float(self.cost.sum())
+        self.examples = np.arange(self.n_examples)
+        self.tally = Tally()
+        searching = rescaling == "slack" and not isinstance(problem, ListsOutputs | GivesPlanes)
+        self.is_exact = not searching and not getattr(problem, "decode_is_approximate", False)
+        self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
+
+    def look(self, i: int, w: np.ndarray):
+        """What `find_plane` found for example i, not counted; errors name the example."""
+        try:
+            found = find_plane(self.problem, self.X[i], self.Y[i], w, self.rescaling)
+            index, value = as_sparse(found.plane.delta, self.n_features, "delta")
+        except Exception as error:
+            raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
+        return found, index, value
+
+    def search(self, i: int, w: np.ndarray):
+        """What `find_plane` found for example i."""
+        found, index, value = self.look(i, w)
+        self.tally.calls += found.calls
+        return found, index, value
+
+    def find(self, i: int, w: np.ndarray):
+        """The most violated plane of example i as (loss, index, value)."""
+        found, index, value = self.search(i, w)
+        return found.plane.loss, index, value
+
+    def sweep(self, update, state, w, order, grow=None):
+        """Visit the examples in `order`; the state, which may have grown."""
+        return sweep_one_by_one(self, update, state, w, order, grow)
+
+    def measure(self, w: np.ndarray) -> float:
+        """sum_i C_i hinge_i(w), by the upper bound of each hinge."""
+        return self.bounded(w).value
+
+    def bounded(self, w: np.ndarray) -> Bounded:
+        """`measure` with a bound on its error, but for that of the problem's own functions."""
+        terms, off = np.zeros(self.n_examples), 0.0
+        for i in range(self.n_examples):
+            self.tally.check_time()
+            found, index, value = self.search(i, w)
+            terms[i] = self.cost[i] * found.upper
+            size = abs(found.plane.loss) + float(np.abs(w[index]) @ np.abs(value))
+            off += self.cost[i] * (len(index) + 4) * U * size
+        total, own = bounded_sum(terms), self.cost @ np.broadcast_to(self.rounding(w), terms.shape)
+        return Bounded(total.value, (total.error + off + float(own)) * MARGIN)
+
+    def rounding(self, w: np.ndarray) -> np.ndarray:
+        """That of the problem's own functions, where the problem knows it."""
+        if not isinstance(self.problem, BoundsRounding):
+            return np.zeros(1)
+        return self.problem.rounding(self.packed, w, self.rescaling == "slack")
+
+    @cached_property
+    def packed(self) -> Any:
+        """The examples as compiled code takes them, where the problem has any."""
+        is_compiled = isinstance(self.problem, Compiled)
+        return self.problem.pack(self.X, self.Y) if is_compiled else (self.X, self.Y)
+
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
+        """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
+        if not isinstance(self.problem, ListsOutputs) or isinstance(self.problem, GivesPlanes):
+            return []
+        planes = ranked_planes(self.problem, self.X[i], self.Y[i], w, self.rescaling, k)
+        return [(p.loss, *as_sparse(p.delta, self.n_features, "delta")) for p in planes]

@@ -1,0 +1,420 @@
+"""Both ends of a certificate over rows of numbers or planes, with bounds on their rounding.
+
+    upper end    sum_i C_i hinge_i(w)                  by inner products to twice the digits
+    lower end    v = sum_i alpha_i delta_i, l(alpha)   made anew from stored dual variables
+
+Inner products and sums are those of `rounding.py`: their error is a few u of the *result*, whatever
+the scale of the columns. Dual variables are clipped to their boxes or scaled into their simplices
+on the way, so what is summed up is feasible.
+
+symbol      meaning
+s, c, m     a score, its correction, and the sum of the sizes of its terms
+sums        (d * L, 2) coordinates of v and their corrections; output l of feature j at j * L + l
+sizes       (d,) sum of the sizes of all terms of a feature
+numbers     l(alpha), its correction, the sum of the sizes of its terms, how many terms
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays.rounding import MARGIN, TINY, Bounded, U, gamma, settled, two_product, two_sum
+from ..arrays.rows import n_weights
+from ..compile import inlined, strict
+from ..layouts.shapes import box_of
+
+ONE = np.uint64(1)
+NO_NODES = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)  # size, start, path
+#: (4 u)^2 for each term of an inner product squared: gamma(n)^2 with room for the final additions.
+SQUARE = 4.0 * U * U
+
+
+# ------------------------------------------------------------------------ upper end
+
+
+@inlined
+def score2(values, indices, start, end, bias, w, stride, output):
+    """(s, c, m) of <x, w> for one output of the row at start..end."""
+    s, c, m = 0.0, 0.0, 0.0
+    for k in range(start, end):
+        j = np.uint64(indices[k]) if indices.size else k - start
+        p, below = two_product(np.float64(values[k]), w[j * stride + output])
+        s, left = two_sum(s, p)
+        c += left + below
+        m += abs(p)
+    if bias != 0.0:
+        p, below = two_product(bias, w[np.uint64(w.size) - stride + output])
+        s, left = two_sum(s, p)
+        c += left + below
+        m += abs(p)
+    return s, c, m
+
+
+@inlined
+def lost(g, m, n):
+    """Bound on the error of a difference g of sums of n terms with sizes m."""
+    return 4.0 * U * abs(g) + SQUARE * (n + 4.0) * (n + 4.0) * m + n * TINY
+
+
+@inlined
+def widened(total, error, n):
+    """What a sum of n hinges that are wrong by `error` in all may be too small by."""
+    return (error + SQUARE * n * n * total) * MARGIN + 2.0 * U * total
+
+
+@strict
+def box_upper(data, cost, w):
+    """(sum of C_i hinge_i, what it may be too small by)."""
+    values, indices, indptr, _, bias = data.rows
+    total, rest, error = 0.0, 0.0, 0.0
+    for i in range(np.uint64(data.target.size)):
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+        s, c, m = score2(values, indices, start, end, bias, w, ONE, np.uint64(0))
+        n, target = np.float64(end - start) + 1.0, data.target[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        hinge, wide = 0.0, 0.0
+        for side in (1.0, -1.0):
+            weight = high if side > 0.0 else -low
+            edge, below = two_sum(side * target, -data.epsilon)
+            r, left = two_sum(edge, -side * s)
+            g = r + ((below + left) - side * c)
+            off = lost(g, m + abs(target) + data.epsilon, n)
+            hinge = max(hinge, weight * g)
+            wide = max(wide, weight * (g + off))
+        total, left = two_sum(total, hinge)
+        rest += left
+        error += (wide - hinge) + 2.0 * U * wide
+    return total + rest, widened(total, error, data.target.size)
+
+
+@strict
+def separate_upper(data, cost, w):
+    """The same for labels that do not touch each other; `cost` (n,) of rows."""
+    values, indices, indptr, _, bias = data.rows
+    L = np.uint64(data.target.shape[1])
+    total, rest, error = 0.0, 0.0, 0.0
+    for i in range(np.uint64(data.target.shape[0])):
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+        n = np.float64(end - start) + 1.0
+        for label in range(L):
+            s, c, m = score2(values, indices, start, end, bias, w, L, label)
+            target = data.target[i, label]
+            side = -1.0 if np.signbit(target) else 1.0
+            r, left = two_sum(abs(target), -side * s)
+            g = r + (left - side * c)
+            hinge = cost[i] * max(g, 0.0)
+            wide = cost[i] * max(g + lost(g, m + abs(target), n), 0.0)
+            total, left = two_sum(total, hinge)
+            rest += left
+            error += (wide - hinge) + 2.0 * U * wide
+    return total + rest, widened(total, error, data.target.size)
+
+
+@strict
+def path_scores(size, start, path, s, c, m, out):
+    """Scores of classes from those of their nodes: rows of `out` are s, c, m."""
+    for k in range(start.size - 1):
+        total, rest, sizes = 0.0, 0.0, 0.0
+        for t in range(start[k], start[k + 1]):
+            v = path[t]
+            p, below = two_product(size[v], s[v])
+            total, left = two_sum(total, p)
+            rest += left + below + size[v] * c[v]
+            sizes += size[v] * m[v]
+        out[0, k], out[1, k], out[2, k] = total, rest, sizes
+
+
+@strict
+def class_upper(rows, label, loss, cost, w, size, start, path, slack):
+    """The same for one class out of K: hinge = max_k loss + score_k - score_y.
+
+    With `slack` it is max_k loss (1 + score_k - score_y).
+    """
+    values, indices, indptr, _, bias = rows
+    K = loss.shape[0]
+    L = size.size if size.size else K
+    out, s, c, m = np.zeros((3, K)), np.zeros(L), np.zeros(L), np.zeros(L)
+    total, rest, error = 0.0, 0.0, 0.0
+    for i in range(np.uint64(label.size)):
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+        for v in range(L):
+            s[v], c[v], m[v] = score2(
+                values, indices, begin, end, bias, w, np.uint64(L), np.uint64(v)
+            )
+        n = np.float64(end - begin) + 1.0
+        if size.size:
+            path_scores(size, start, path, s, c, m, out)
+            n += np.float64(L)
+        else:
+            out[0], out[1], out[2] = s, c, m
+        y = label[i]
+        hinge, wide = 0.0, 0.0
+        for k in range(K):
+            if k == y:
+                continue
+            base = 1.0 if slack else loss[y, k]
+            r, left = two_sum(base, out[0, k])
+            r, below = two_sum(r, -out[0, y])
+            g = r + ((left + below) + (out[1, k] - out[1, y]))
+            off = lost(g, out[2, k] + out[2, y] + base, 2.0 * n)
+            factor = loss[y, k] if slack else 1.0
+            hinge = max(hinge, factor * g)
+            wide = max(wide, factor * (g + off))
+        total, left = two_sum(total, cost[i] * hinge)
+        rest += left
+        error += cost[i] * ((wide - hinge) + 4.0 * U * wide)
+    return total + rest, widened(total, error, label.size)
+
+
+class HingeSum(NamedTuple):
+    """What `add_hinge` gathers: the sum, its correction, and what it may be too small by."""
+
+    numbers: np.ndarray  # (3,)
+    cost: np.ndarray  # (n,) or one number for all
+    rounding: np.ndarray  # (n,) of the problem's own functions, or one number for all
+
+
+@strict
+def add_hinge(state, w, i, loss, index, value):
+    """Add C_i hinge_i(w), an update for sweeps over planes."""
+    cost = state.cost[i] if state.cost.size > 1 else state.cost[0]
+    own = state.rounding[i] if state.rounding.size > 1 else state.rounding[0]
+    s, c, m = loss, 0.0, abs(loss)
+    for k in range(index.size):
+        p, below = two_product(w[index[k]], -value[k])
+        s, left = two_sum(s, p)
+        c += left + below
+        m += abs(p)
+    g = s + c
+    hinge = cost * max(g, 0.0)
+    wide = cost * max(g + lost(g, m, index.size + 1.0) + own, 0.0)
+    total, left = two_sum(state.numbers[0], hinge)
+    state.numbers[0] = total
+    state.numbers[1] += left
+    state.numbers[2] += (wide - hinge) + 2.0 * U * wide
+    return True
+
+
+def no_hinges(cost: np.ndarray, rounding: np.ndarray) -> HingeSum:
+    """Nothing gathered yet."""
+    return HingeSum(np.zeros(3), cost, rounding)
+
+
+def summed(found: HingeSum) -> Bounded:
+    """The end of `add_hinge`."""
+    total, rest, error = found.numbers.tolist()
+    return Bounded(total + rest, error * MARGIN + 2.0 * U * total)
+
+
+# ------------------------------------------------------------------------ lower end
+
+
+class DualPoint(NamedTuple):
+    """Feasible dual variables as what the dual objective needs of them."""
+
+    linear: Bounded  # l(alpha)
+    v: np.ndarray  # (d,)
+    error: np.ndarray  # (d,) how far v may be from sum alpha delta
+    of_planes: bool = False  # whether delta are planes as an oracle wrote them, rounded themselves
+
+    def plus(self, other: DualPoint) -> DualPoint:
+        """The point of both sets of dual variables, of other examples each."""
+        v = self.v + other.v
+        error = self.error + other.error + U * np.abs(v)
+        of_planes = self.of_planes or other.of_planes
+        return DualPoint(self.linear.plus(other.linear), v, error * MARGIN, of_planes)
+
+
+def no_point(n_features: int) -> DualPoint:
+    """All dual variables 0."""
+    return DualPoint(Bounded(0.0, 0.0), np.zeros(n_features), np.zeros(n_features))
+
+
+class DualSums(NamedTuple):
+    """What is summed up over the examples; see the symbol table."""
+
+    sums: np.ndarray
+    sizes: np.ndarray
+    numbers: np.ndarray  # (4,)
+
+
+def dual_sums(n_columns: int, n_outputs: int = 1) -> DualSums:
+    """Nothing summed up yet."""
+    return DualSums(np.zeros((n_columns * n_outputs, 2)), np.zeros(n_columns), np.zeros(4))
+
+
+def dual_point(found: DualSums, ulps: float = 0.0) -> DualPoint:
+    """The end of the sums; coefficients were wrong by `ulps` units of rounding."""
+    s, c, m, n = found.numbers.tolist()
+    v = found.sums[:, 0] + found.sums[:, 1]
+    each = len(v) // max(1, len(found.sizes))
+    share = 2.0 * gamma(n + 2) ** 2 + ulps * U
+    error = 2 * U * np.abs(v) + np.repeat(share * found.sizes + n * TINY * (found.sizes > 0), each)
+    linear = settled(s, c, m, int(n))
+    return DualPoint(linear._replace(error=linear.error + ulps * U * m), v, error * MARGIN)
+
+
+@strict
+def add_term(numbers, a, b):
+    """l(alpha) += a b."""
+    p, below = two_product(a, b)
+    s, left = two_sum(numbers[0], p)
+    numbers[0] = s
+    numbers[1] += left + below
+    numbers[2] += abs(p)
+    numbers[3] += 1.0
+
+
+@strict
+def add_row(rows, i, factor, output, stride, sums, sizes):
+    """v += factor x_i at one output."""
+    values, indices, indptr, n_columns, bias = rows
+    start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+    extra = np.uint64(1 if bias != 0.0 else 0)
+    for k in range(start, end + extra):
+        if k < end:
+            j, x = np.uint64(indices[k]) if indices.size else k - start, np.float64(values[k])
+        else:
+            j, x = np.uint64(n_columns), bias
+        p, below = two_product(factor, x)
+        at = j * stride + output
+        s, left = two_sum(sums[at, 0], p)
+        sums[at, 0] = s
+        sums[at, 1] += left + below
+        sizes[j] += abs(p)
+
+
+@strict
+def add_box(data, cost, beta, found):
+    """Examples with one dual variable each, clipped to its box."""
+    for i in range(np.uint64(data.target.size)):
+        target = data.target[i]
+        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
+        b = min(max(beta[i], low), high)
+        if b != 0.0:
+            add_term(found.numbers, target, b)
+            add_term(found.numbers, -data.epsilon, abs(b))
+            add_row(data.rows, i, b, np.uint64(0), ONE, found.sums, found.sizes)
+
+
+@strict
+def add_separate(data, cost, beta, found):
+    """Rows with one dual variable a label, each clipped to its box."""
+    L = np.uint64(data.target.shape[1])
+    for i in range(np.uint64(data.target.shape[0])):
+        for label in range(L):
+            target = data.target[i, label]
+            low, high = box_of(target, cost[i], False)
+            b = min(max(beta[i, label], low), high)
+            if b != 0.0:
+                add_term(found.numbers, target, b)
+                add_row(data.rows, i, b, label, L, found.sums, found.sizes)
+
+
+@strict
+def simplex_factor(a, y, cost):
+    """What the masses outside the truth are scaled by, to be no more than `cost` in all."""
+    total = 0.0
+    for k in range(a.size):
+        if k != y:
+            total += max(a[k], 0.0)
+    room = 1.0 - 4.0 * U * (a.size + 4.0)
+    return 1.0 if total <= cost * room else cost / total * room
+
+
+@strict
+def add_classes(rows, label, loss, cost, a, size, start, path, found):
+    """Examples with one dual variable a class; the truth holds what the others leave."""
+    K = loss.shape[0]
+    L = np.uint64(size.size if size.size else K)
+    for i in range(np.uint64(label.size)):
+        y = label[i]
+        factor = simplex_factor(a[i], y, cost[i])
+        for k in range(K):
+            mass = factor * a[i, k]
+            if k == y or mass <= 0.0:
+                continue
+            add_term(found.numbers, loss[y, k], mass)
+            if size.size == 0:
+                add_row(rows, i, mass, np.uint64(y), L, found.sums, found.sizes)
+                add_row(rows, i, -mass, np.uint64(k), L, found.sums, found.sizes)
+                continue
+            t, other = start[y], start[k]
+            while t < start[y + 1] and other < start[k + 1] and path[t] == path[other]:
+                t += 1
+                other += 1
+            for node in path[t : start[y + 1]]:
+                add_row(rows, i, mass * size[node], np.uint64(node), L, found.sums, found.sizes)
+            for node in path[other : start[k + 1]]:
+                add_row(rows, i, -mass * size[node], np.uint64(node), L, found.sums, found.sizes)
+
+
+@strict
+def add_planes(planes, cost, found):
+    """Stored planes of all examples, each with a dual variable."""
+    for i in range(cost.size):
+        total, p, count = 0.0, planes.head[i], 0.0
+        while p >= 0:
+            total += max(planes.alpha[p], 0.0)
+            count += 1.0
+            p = planes.following[p]
+        factor, room = 1.0, 1.0 - 4.0 * U * (count + 4.0)
+        if total > cost[i] * room:
+            factor = cost[i] / total * room
+        p = planes.head[i]
+        while p >= 0:
+            a = factor * planes.alpha[p]
+            if a > 0.0:
+                add_term(found.numbers, planes.loss[p], a)
+                for k in range(planes.start[p], planes.start[p + 1]):
+                    add_entry(found, planes.index[k], a, planes.value[k])
+            p = planes.following[p]
+
+
+@strict
+def add_entry(found, j, factor, x):
+    """v_j += factor x."""
+    p, below = two_product(factor, x)
+    s, left = two_sum(found.sums[j, 0], p)
+    found.sums[j, 0] = s
+    found.sums[j, 1] += left + below
+    found.sizes[j] += abs(p)
+
+
+@strict
+def add_cut(cut, weight, found):
+    """v += weight cut, for a dense cut."""
+    for j in range(cut.size):
+        if cut[j] != 0.0:
+            add_entry(found, j, weight, cut[j])
+
+
+def plane_point(planes, cost: np.ndarray, n_features: int) -> DualPoint:
+    """The dual point of stored planes."""
+    found = dual_sums(n_features)
+    add_planes(planes, cost, found)
+    return dual_point(found)._replace(of_planes=True)
+
+
+def box_point(data, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
+    """The dual point of one variable per example."""
+    found = dual_sums(n_weights(data.rows))
+    add_box(data, cost, beta, found)
+    return dual_point(found)
+
+
+def separate_point(data, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
+    """The dual point of one variable per row and label."""
+    found = dual_sums(n_weights(data.rows), data.target.shape[1])
+    add_separate(data, cost, beta, found)
+    return dual_point(found)
+
+
+def class_point(rows, label, loss, cost, a, nodes=NO_NODES) -> DualPoint:
+    """The dual point of one variable per example and class; `nodes` are (size, start, path)."""
+    outputs = nodes[0].size or loss.shape[0]
+    found = dual_sums(n_weights(rows), outputs)
+    add_classes(rows, label, loss, cost, a, *nodes, found)
+    return dual_point(found, 2.0 if nodes[0].size else 0.0)

@@ -1,0 +1,5 @@
+"""Newton steps for rows with few features.
+
+solver    `ProximalNewton`
+_loops    its passes over the examples
+"""

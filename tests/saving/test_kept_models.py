@@ -1,0 +1,46 @@
+"""Files that earlier versions wrote are read, and predict what they predicted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.ladder.recorded_fits import rows, targets
+from tests.saving.kept_models import FIXTURES, LASTING, loaded, predictions
+
+KEPT = {
+    (path.parent.name, name): expected
+    for path in sorted(FIXTURES.glob("*/predictions.json"))
+    for name, expected in json.loads(path.read_text("utf-8")).items()
+}
+
+
+@pytest.mark.parametrize(("version", "name"), KEPT)
+def test_old_files_predict_what_they_did(version, name):
+    expected, found = KEPT[version, name], predictions(loaded(version, name), name)
+    if name.startswith(("tagger", "own", "chain", "hidden", "label")):
+        assert found == expected
+    else:
+        assert len(found) == len(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_old_files_go_on_learning(name):
+    model = loaded("0.1.0", name)
+    X, y = targets() if name == "svmd" else rows()
+    y = y == 1 if name == "lasvm" else y
+    before = model.n_examples_seen_
+    assert model.partial_fit(X, y).n_examples_seen_ == before + len(y)
+
+
+def test_names_of_classes_are_translated(monkeypatch):
+    """A class that has another name today is found by the name in the file."""
+    from widemargin import solvers
+    from widemargin.saving import models as persistence
+
+    monkeypatch.setattr(persistence, "RENAMED", {"LaRank": "Renamed"})
+    kinds = persistence.known_solvers()
+    kinds["Renamed"] = kinds.pop("LaRank")
+    monkeypatch.setattr(persistence, "known_solvers", lambda: kinds)
+    assert isinstance(loaded("0.1.0", "larank").solver_, solvers.LaRank)
