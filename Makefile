@@ -38,7 +38,7 @@ test: $(VENV)/.with-test
 # With an environment and a cache of compiled code of its own: Numba's versions share neither.
 test-oldest: $(OLDEST)/.created
 	WIDEMARGIN_OLDEST=1 NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/compiled $(OLDEST)/bin/python \
-	  -m pytest tests/test_dependencies.py -q -n 2 -p no:cacheprovider
+	  -m pytest tests/ladder/test_dependencies.py -q -n 2 -p no:cacheprovider
 
 check: $(VENV)/.with-check
 	$(BIN)/ruff check .

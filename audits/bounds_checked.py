@@ -22,7 +22,7 @@ TARGET = 200
 #: Compiled code that checks is kept apart from all other.
 CACHE = Path(__file__).parents[1] / "audit-output" / "bounds-checked-cache"
 #: Kernels that small fits call with nothing to do, or that go by the sizes of their arrays alone.
-IDLE = frozenset({"gram.squeeze_rows"})
+IDLE = frozenset({"kernels.gram.squeeze_rows"})
 #: Arrays with such names hold indices.
 INDICES = ("ind", "col", "row", "slot", "order", "label", "chosen")
 

@@ -25,12 +25,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
-from widemargin.cli.train.command.options import feature_names, parse_loss
 
 from widemargin import SVMClassifier, load
 from widemargin.cli.errors import CommandError
 from widemargin.cli.show.story import story_of_run
-from widemargin.inputs.queries import QueryStream
+from widemargin.cli.train.options import feature_names, parse_loss
 from widemargin.saving.tensorfile import ModelFileError, write_arrays
 from widemargin.streams import (
     ArrowStream,
@@ -40,6 +39,7 @@ from widemargin.streams import (
     SvmHmmStream,
     SvmlightStream,
 )
+from widemargin.streams.queries import QueryStream
 from widemargin.streams.sequences.templates import TemplateError, read_template
 
 NAME, TARGET = "mutated-files", 50_000

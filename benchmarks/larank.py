@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from widemargin.reproduce.sonline.paper.runs import PARAMETERS, libsvm_guess, trained
-from widemargin.solvers.larank.solver.solver import LaRank
-from widemargin.system.platform.replacing import replacing
 
 from widemargin.kernels.support import scores
 from widemargin.reproduce.data import Rows, digits
+from widemargin.reproduce.sonline.runs import PARAMETERS, libsvm_guess, trained
+from widemargin.solvers.larank.solver import LaRank
+from widemargin.system.replacing import replacing
 
 from . import peaks
 from .timing import table

@@ -33,11 +33,10 @@ CASES = {
 
 def fit_ours(X, y, C: float, gamma: float, seed: int):
     """(CPU seconds, decision function, support vectors, kernel evaluations)."""
-    from widemargin.solvers.lasvm.solver.solver import LaSVM
-
     from widemargin.kernels import RBF, is_stored_dense
     from widemargin.kernels.support import Support, scores
     from widemargin.solvers.kernel_learner import KernelTask, Part
+    from widemargin.solvers.lasvm.solver import LaSVM
 
     def fit(X, y):
         solver, rng = LaSVM(memory=MEGABYTES), np.random.default_rng(seed)

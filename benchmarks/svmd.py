@@ -17,9 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from widemargin.reproduce.svmd.paper.runs import USPS_KERNEL, Run, solver_of
-from widemargin.reproduce.svmd.paper.sizes import tree_rows
-from widemargin.solvers.svmd.solver.solver import NORMA, SVMD
 
 from widemargin import SVMClassifier
 from widemargin.datasets import load_dataset
@@ -27,7 +24,10 @@ from widemargin.kernels import RBF, Linear
 from widemargin.kernels.budgets import BUDGETS
 from widemargin.kernels.support import Support
 from widemargin.reproduce.data import dense
+from widemargin.reproduce.svmd.runs import USPS_KERNEL, Run, solver_of
+from widemargin.reproduce.svmd.sizes import tree_rows
 from widemargin.solvers.kernel_learner import KernelTask, Part
+from widemargin.solvers.svmd.solver import NORMA, SVMD
 
 ROOT = Path(__file__).parent.parent / "docs"
 PAGE, IMAGES = ROOT / "results" / "svmd.md", ROOT / "images"

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .auditing import Audit, audit
     from .checking import check_problem
-    from .displays.plots import ConvergenceDisplay
+    from .displays import ConvergenceDisplay
     from .estimators import (
         LatentStructuredSVM,
         LatentSVM,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         TaxonomyClassifier,
     )
     from .problem import Plane, Problem
-    from .run.epochs import Certificate
-    from .saving.models import load
+    from .run import Certificate
+    from .saving import load
     from .stopping import Gap, HeldOut, OracleCalls, Passes, Seconds, TrainingHinge, Validation
 
 _HOMES = {

@@ -90,9 +90,9 @@ class BoundsRounding(Protocol):
     """A problem that knows the rounding of its own functions.
 
     `rounding(data, w, slack)` bounds, for each example, what the hinge of the output that is found
-    may lack of the largest one, and |<w, delta>| of any plane may be wrong by; see `sizes.py`.
-    `data` is what `pack` made, or (X, Y) where there is no `pack`. Rows of numbers (`layouts.py`)
-    need no method.
+    may lack of the largest one, and |<w, delta>| of any plane may be wrong by; see
+    `layouts/sizes.py`. `data` is what `pack` made, or (X, Y) where there is no `pack`. Rows of
+    numbers (`layouts/shapes.py`) need no method.
     """
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray: ...

@@ -1,4 +1,4 @@
-"""The most violated ranking of one list, exactly, for each loss of `ranking.py`.
+"""The most violated ranking of one list, exactly, for each loss of `problems/ranking.py`.
 
 symbol      meaning
 s           scores <w, x> of the documents of the list

@@ -10,7 +10,7 @@
     a function      f(X, Z) -> (n, m)
 
 A kernel is frozen parameters and `block(A, B)`, the matrix of all pairs. The first three are one
-product, by BLAS or of sparse rows (`sparse_rows.py`), and an elementwise function; sums over
+product, by BLAS or of sparse rows (`arrays/sparse_rows.py`), and an elementwise function; sums over
 coordinates are compiled loops that read dense and CSR rows alike. Numbers are of the type of the
 patterns: float32 unless asked otherwise.
 """
@@ -98,7 +98,7 @@ def is_stored_dense(X, kernel: Any = None) -> bool:
     """Whether patterns like these rows are stored dense, for a kernel.
 
     BLAS takes zeros along, and is quicker all the same where there are not many
-    (`sparse_rows.py`).
+    (`arrays/sparse_rows.py`).
     """
     if not isinstance(kernel, Linear | RBF | Polynomial):
         return not sp.issparse(X) or X.shape[1] <= DENSE_COLUMNS

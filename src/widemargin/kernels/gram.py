@@ -1,6 +1,6 @@
 """Kernel values between support patterns: as many rows as fit into a bound of bytes.
 
-A row holds k of one slot with all slots (`expansion.py`). The row used longest ago goes first. A
+A row holds k of one slot with all slots (`support.py`). The row used longest ago goes first. A
 compiled loop that misses a row returns to Python and asks (`Gram.fetch`).
 """
 

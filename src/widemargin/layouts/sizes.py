@@ -49,7 +49,7 @@ def row_lengths(rows: Rows) -> np.ndarray:
 
 
 def layout_rounding(data, w: np.ndarray, slack: bool) -> np.ndarray:
-    """The bound for rows in one of the shapes of `layouts.py`, example by example."""
+    """The bound for rows in one of the shapes of `shapes.py`, example by example."""
     rows, steps = data.rows, row_lengths(data.rows)
     if isinstance(data, BoxRows):
         losses = np.abs(data.target) + data.epsilon

@@ -131,7 +131,7 @@ class CompiledOracle:
 
     @property
     def is_layout(self) -> bool:
-        """Whether the data have one of the shapes of `layouts.py`."""
+        """Whether the data have one of the shapes of `layouts/shapes.py`."""
         return isinstance(self.data, BoxRows | ClassRows | NodeRows | SeparateRows)
 
     @property

@@ -199,7 +199,7 @@ class Bags:
         return BagRows(rows, stack.begin, sign, stack.begin[:-1] + z)
 
     def rounding(self, data: BagRows, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the bags; see `sizes.py`."""
+        """What rounding may do to the planes of the bags; see `layouts/sizes.py`."""
         first = data.begin[:-1]
         sizes = np.maximum.reduceat(row_sizes(data.rows, np.abs(w)), first)
         steps = np.maximum.reduceat(row_lengths(data.rows), first)

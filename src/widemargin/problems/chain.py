@@ -4,8 +4,8 @@
 
 A truth is an array of labels, or a pair (labels, weights of the positions).
 
-`viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum over
-positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
+`inference/viterbi.py` has the layout of the weights and the dynamic programs. The loss is a sum
+over positions, sum_t weight_t cost[true_t, predicted_t], times 1 or 1 / length.
 
 With constraints the outputs of a sequence are the legal labellings and its truth, which need not be
 legal where `illegal` is "allow": its hinge is 0 where it scores above all legal ones. No prediction
@@ -187,7 +187,7 @@ class Chain:
         return ChainRows._make(parts)
 
     def rounding(self, data: ChainRows, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the sequences; see `sizes.py`."""
+        """What rounding may do to the planes of the sequences; see `layouts/sizes.py`."""
         K, begin, lengths = self.n_labels, data.begin[:-1], np.diff(data.begin)
         largest = np.abs(w).reshape(-1, self.width)[:, :K].max(axis=1)
         sizes, counts = np.empty(len(data.label)), np.diff(data.indptr.astype(np.int64))

@@ -80,7 +80,7 @@ class Labelled:
         )
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        """What rounding may do to the planes of the examples; see `layouts/sizes.py`."""
         own = np.abs(w[: self.n_unary]).reshape(self.shape).sum(axis=1)
         tables = np.abs(w[self.n_unary :]).reshape(-1, 4).max(axis=1).sum()
         losses = self.costs.max(axis=1).sum()

@@ -102,7 +102,7 @@ class Matching:
         return y
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        """What rounding may do to the planes of the examples; see `layouts/sizes.py`."""
         bounds = []
         for x, y in zip(*data, strict=True):
             features = x.features if isinstance(x, Pairs) else np.asarray(x, float)

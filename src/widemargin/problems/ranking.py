@@ -164,7 +164,7 @@ class RankingProblem:
         )
 
     def rounding(self, data: PackedQueries, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the queries; see `sizes.py`.
+        """What rounding may do to the planes of the queries; see `layouts/sizes.py`.
 
         The score of a ranking is 2 / |Q| times a sum over |Q| differences of two scores. Slack
         rescaling adds up differences of sorted pairs.

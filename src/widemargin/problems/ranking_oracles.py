@@ -1,7 +1,7 @@
 """Compiled oracles of the ranking problems: from packed queries and weights to a plane.
 
-The searches are in `ranking_search.py`; here scores go in, and losses and sums of documents come
-out. A plane of a query has the columns that occur in its documents, each once.
+The searches are in `inference/rankings.py`; here scores go in, and losses and sums of documents
+come out. A plane of a query has the columns that occur in its documents, each once.
 """
 
 from __future__ import annotations

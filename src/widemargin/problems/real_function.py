@@ -38,7 +38,7 @@ class RealFunction:
         return abs(y - y_true)
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray:
-        """What rounding may do to the planes of the examples; see `sizes.py`."""
+        """What rounding may do to the planes of the examples; see `layouts/sizes.py`."""
         powers = np.abs(np.asarray(data[0], float))[:, None] ** np.arange(4)
         sizes = powers @ np.abs(w[:4]) + 0.5 * abs(w[4])
         return plane_rounding(sizes, 2.0, 8.0, slack)

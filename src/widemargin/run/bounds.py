@@ -3,9 +3,9 @@
     upper end    sum_i C_i hinge_i(w)                  by inner products to twice the digits
     lower end    v = sum_i alpha_i delta_i, l(alpha)   made anew from stored dual variables
 
-Inner products and sums are those of `rounding.py`: their error is a few u of the *result*, whatever
-the scale of the columns. Dual variables are clipped to their boxes or scaled into their simplices
-on the way, so what is summed up is feasible.
+Inner products and sums are those of `arrays/rounding.py`: their error is a few u of the *result*,
+whatever the scale of the columns. Dual variables are clipped to their boxes or scaled into their
+simplices on the way, so what is summed up is feasible.
 
 symbol      meaning
 s, c, m     a score, its correction, and the sum of the sizes of its terms

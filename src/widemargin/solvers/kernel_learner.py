@@ -4,10 +4,11 @@
     learner.absorb(part, row)                  test, then train on the examples row, row + 1, ...
     learner.end_pass()                         the data is at its end: make the most of what is kept
 
-A kernel machine has no weights w but patterns in slots and coefficients (`expansion.py`); planes
-play no part. What it shares with the other streaming learners is the outside: parts come from the
-same streams, predictions are tested before they are learnt from, and everything that changes is
-given as named arrays (`arrays`), from which `restore` makes the same learner again, bit for bit.
+A kernel machine has no weights w but patterns in slots and coefficients (`kernels/support.py`);
+planes play no part. What it shares with the other streaming learners is the outside: parts come
+from the same streams, predictions are tested before they are learnt from, and everything that
+changes is given as named arrays (`arrays`), from which `restore` makes the same learner again, bit
+for bit.
 """
 
 from __future__ import annotations

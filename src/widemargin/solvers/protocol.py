@@ -5,8 +5,8 @@
     linear(state)                           -> l(alpha)
     dual_point(oracle, geometry, state)     -> DualPoint
 
-`v = sum alpha delta` and `l(alpha)` give the dual objective, which `run.py` computes. Both are
-carried along from step to step and gather rounding; a certificate asks for `dual_point`, which
+`v = sum alpha delta` and `l(alpha)` give the dual objective, which `run/epochs.py` computes. Both
+are carried along from step to step and gather rounding; a certificate asks for `dual_point`, which
 makes them anew from the dual variables as they are stored, with a bound on the error, and leaves
 the state with what it made. A solver has no tolerance of its own for stopping, prints nothing and
 never sees the problem.

@@ -1,8 +1,8 @@
 """What the command line writes: results to stdout, everything else to stderr.
 
 Labels, names and error texts come from files of others; a terminal gets them with escapes in place
-of control characters (`printable.py`). Predictions and converted rows are data: they are escaped
-where stdout is a terminal, and stay as they are in files and pipes.
+of control characters (`system/printable.py`). Predictions and converted rows are data: they are
+escaped where stdout is a terminal, and stay as they are in files and pipes.
 """
 
 from __future__ import annotations

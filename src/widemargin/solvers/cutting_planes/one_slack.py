@@ -64,7 +64,7 @@ class CutSum(NamedTuple):
 class OneSlack:
     """One slack for the whole data set; an epoch is one cut.
 
-    Of a kernel machine a pass is up to a hundred cuts (`kernel_cuts.py`).
+    Of a kernel machine a pass is up to a hundred cuts (`_kernel.py`).
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from .classes import ClassData, ClassState, epoch_of, first_state, renewed
 
 ROUNDS = 20
 
-__all__ = ["epoch", "init", "renewed"]  # what `dual_coordinate.py` asks a loop for
+__all__ = ["epoch", "init", "renewed"]  # what `solver.py` asks a loop for
 
 
 def init(oracle, start: Start | None = None) -> ClassState:

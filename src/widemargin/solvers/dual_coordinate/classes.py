@@ -12,11 +12,11 @@ active      the examples not at rest, which the passes visit                    
 mean        mean of the weights after the passes of an epoch
 
 An epoch is: some passes of exact block steps (`class_steps.py`) over the active examples in random
-order, each followed by an extrapolation (`extrapolation.py`); then a survey, one pass over all
+order, each followed by an extrapolation (`_extrapolation.py`); then a survey, one pass over all
 examples, which computes the true objective at `mean` (some ten times closer to the optimum than the
 last weights) and the next active set.
 
-Where classes share the nodes of a tree (`nodes.py`), weights belong to nodes: L is their number,
+Where classes share the nodes of a tree (`_nodes.py`), weights belong to nodes: L is their number,
 and the score of a class is the sum over its path. Only the block step is another one then.
 """
 

@@ -18,8 +18,8 @@ Kolmogorov, Lampert 2015): a plane that mattered once often matters again.
 violated plane into the example's working set, then transfers mass between the most violating pair
 of planes, the truth being one of them (the single update of eq. 25 is a transfer from or to it).
 
-Data packed as one of `layouts.py` has a loop of its own in `box.py`, `classes.py`, `nodes.py` or
-`separate.py`, which reaches the same optimum without storing planes.
+Data packed as one of `layouts/shapes.py` has a loop of its own in `box.py`, `classes.py`,
+`_nodes.py` or `_separate.py`, which reaches the same optimum without storing planes.
 """
 
 from __future__ import annotations

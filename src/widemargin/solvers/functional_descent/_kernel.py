@@ -1,8 +1,8 @@
 """Functional descent of kernel machines: what goes on between two steps.
 
-The algorithm is in `functional_descent.py`, how long a step is in `damping.py`, which track goes on
-in `kernel_tracks.py`; the local problems are solved in `functional_descent_loops.py`, or by cuts in
-`local_cuts.py`.
+The algorithm is in `solver.py`, how long a step is in `damping.py`, which track goes on
+in `_tracks.py`; the local problems are solved in `_local_problems.py`, or by cuts in
+`_local_cuts.py`.
 
 symbol      code        meaning
 f_t, mean   A, M        coefficients by slot, track and output
@@ -29,10 +29,10 @@ gap. Which these are costs no kernel values: F follows each step by those that i
 After the first pass its mean begins anew with each half of a pass: of the patterns that f has left
 by then the mean needs none.
 
-A **budget** (`bounded_table.py`) takes patterns out of f and of its mean alike. What others inherit
-is no dual variable of theirs: it is kept apart (H), and no step takes it back. e bounds how far f
-and its mean are from what they would be without removals: each adds |f - f'| to that of f, and
-that of the mean follows as the mean follows f.
+A **budget** (`kernels/bounded_tables.py`) takes patterns out of f and of its mean alike. What
+others inherit is no dual variable of theirs: it is kept apart (H), and no step takes it back. e
+bounds how far f and its mean are from what they would be without removals: each adds |f - f'| to
+that of f, and that of the mean follows as the mean follows f.
 """
 
 from __future__ import annotations

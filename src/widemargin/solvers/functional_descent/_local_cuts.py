@@ -2,7 +2,7 @@
 
     minimise over u    1/2 |u|^2 + sum_i U_i max_y [rho_i(y) - <u, delta_i(y)>]
 
-as in `functional_descent_loops.py`, whose symbols these are. All examples share one slack:
+as in `_local_problems.py`, whose symbols these are. All examples share one slack:
 
     max over a in the simplex of  <b, a> - 1/2 a' G a              (Solve_QP, no further 1/n)
 

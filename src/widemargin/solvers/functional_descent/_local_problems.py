@@ -25,7 +25,8 @@ Several classes:
     h_ic = rho_ic + v_ic - v_i,y_i
     gap = sum_i U_i max_c h_ic - sum_c a_ic h_ic      no term is below 0
 
-An example's block makes its best step at once (a threshold, `classes.py`), in turns.
+An example's block makes its best step at once (a threshold, `solvers/dual_coordinate/classes.py`),
+in turns.
 
 Slack rescaling: delta is multiplied by scale_ic, 0 at the truth, and
 

@@ -1,7 +1,7 @@
 """Functional descent on planes: linear models and any problem with an oracle.
 
-The algorithm, the tracks and the mean that predicts are those of `functional_descent.py`; how long
-a step is, `damping.py` knows; `local_steps.py` makes one. Here is what goes on between two steps.
+The algorithm, the tracks and the mean that predicts are those of `solver.py`; how long
+a step is, `damping.py` knows; `_local_steps.py` makes one. Here is what goes on between two steps.
 
 symbol      code        meaning
 w_t         iterates    weights of each track
@@ -9,7 +9,7 @@ mean        means       weights that predict, of each track; w_t itself where th
 q, unit     own         of the first sample (`damping.py`)
 
 In memory a pass takes the examples in a new random order; what the last sample of a pass is short
-of counts as examples of weight 0. Passes after the first one revisit (`plane_revisits.py`). In a
+of counts as examples of weight 0. Passes after the first one revisit (`_revisits.py`). In a
 stream examples come as they come, a part's rest is a sample of its own, and a window of past
 examples is kept where samples are drawn from one.
 """

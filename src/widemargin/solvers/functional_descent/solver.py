@@ -1,7 +1,7 @@
 """Stochastic functional descent (K. He, 2014): proximal steps in the space of functions.
 
-One set of parameters for kernel machines (`kernel_descent.py`) and for linear models of any problem
-(`plane_descent.py`, where f is <w, .>).
+One set of parameters for kernel machines (`_kernel.py`) and for linear models of any problem
+(`_planes.py`, where f is <w, .>).
 
     u_t      = argmin_u  damping_t/2 |u|^2 + 1/k sum_i omega_i max_y [rho_t,i(y) - <u, delta_i(y)>]
     f_{t+1}  = f_t + u_t                                                              (Algorithm 1)
@@ -39,9 +39,9 @@ over the same samples. Each sample is new to all of them when it comes, so the l
 predictions before they learn from it, weighted by t, compare them honestly. The best one predicts.
 At the end of the first pass it stays alone, and with it only the patterns that it needs: samples of
 later passes are not new. Of kernel machines one track adds steps that shrink, for noisy data; one
-**revisits** old patterns at a constant damping, for clean data (`kernel_descent.py`). On planes the
+**revisits** old patterns at a constant damping, for clean data (`_kernel.py`). On planes the
 tracks of the first pass shrink, and later passes revisit at the damping that the best one began
-with (`plane_revisits.py`), unless the data is a stream, whose examples are not kept.
+with (`_revisits.py`), unless the data is a stream, whose examples are not kept.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class FunctionalDescent:
         k, examples of a step; by default 1 % of the data, or 100 where its number is not known.
     working_set : "sequential", "uniform" or "importance"
         Which examples a step takes: as they come, or drawn evenly or by the hinge that they had
-        (`working_set.py`), from all of them where the data is in memory, else from those that came
+        (`_working_set.py`), from all of them where the data is in memory, else from those that came
         last.
     window : int, optional
         Draw from so many that came last; they are kept in memory. By default all rows in memory,
@@ -97,9 +97,9 @@ class FunctionalDescent:
         k, N (`damping.py`).
     revisit : float, optional
         Old patterns that a step of a kernel machine takes along, in units of k; what they and the
-        sample have in f is taken back first (`kernel_descent.py`). On planes, in memory and from
+        sample have in f is taken back first (`_kernel.py`). On planes, in memory and from
         the second pass on: what the sample has is taken back, and the planes of so many old
-        examples are swept over after the step (`plane_revisits.py`). By default what "auto" says,
+        examples are swept over after the step (`_revisits.py`). By default what "auto" says,
         which is 100 on planes, else 0: a step adds to what there is.
     residuals : "free" or "clamped"
         See the head of this file.
@@ -112,14 +112,14 @@ class FunctionalDescent:
         where it has less than k; by default 1e-3 with a kernel and 0.03 on planes, where more
         rounds of decoding are seldom worth their time.
     inner : "dual_coordinate" or "one_slack"
-        How local problems are solved, to the same gap. On planes see `local_steps.py`. With a
-        kernel dual coordinates (`functional_descent_loops.py`) are quicker; "one_slack" is
-        Algorithm 2 of the thesis (`local_cuts.py`), and all examples of a cut become patterns.
+        How local problems are solved, to the same gap. On planes see `_local_steps.py`. With a
+        kernel dual coordinates (`_local_problems.py`) are quicker; "one_slack" is
+        Algorithm 2 of the thesis (`_local_cuts.py`), and all examples of a cut become patterns.
     buffer : int, optional
         The largest number of support patterns of a kernel machine between two steps; None keeps
         all.
     budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
     megabytes : float
         Bound of the kernel values between patterns, which most budgets keep.
 

@@ -1,7 +1,7 @@
 """LaRank and SOnline: a kernel machine of several classes in one pass over the data.
 
 LaRank (Bordes, Bottou, Gallinari, Weston 2007) climbs the dual of the Crammer-Singer machine by
-steps on two dual variables of one pattern (`larank_loops.py` has the formulas):
+steps on two dual variables of one pattern (`_loops.py` has the formulas):
 
     ProcessNew    the next example: from its truth and its most violating output
     ProcessOld    a random support pattern: from its best and worst output

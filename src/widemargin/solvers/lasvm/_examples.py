@@ -1,6 +1,6 @@
 """Compiled loops of LaSVM over the examples of a block: which one is next, Process, and all of it.
 
-Symbols are those of `lasvm_state.py`; the steps are in `lasvm_loops.py`.
+Symbols are those of `_state.py`; the steps are in `_loops.py`.
 """
 
 from __future__ import annotations

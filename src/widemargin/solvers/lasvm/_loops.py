@@ -1,7 +1,7 @@
-"""Compiled steps of LaSVM over slots: pairs, Reprocess and Finish; see `lasvm.py`.
+"""Compiled steps of LaSVM over slots: pairs, Reprocess and Finish; see `solver.py`.
 
 A loop that misses a kernel row returns its slot; it is called again when the row is there and goes
-on where it was (`cursor`). Symbols are those of `lasvm_state.py`.
+on where it was (`cursor`). Symbols are those of `_state.py`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ The bias is b = (g_i + g_j) / 2 of the extreme gradients. With g_s = margin_s - 
 
     W = 1/2 sum_s alpha_s (margin_s + g_s)            |f|^2 = sum_s alpha_s (margin_s - g_s)
 
-cost a pass over the patterns. Symbols are in `lasvm_state.py`, compiled loops in `lasvm_loops.py`
-and `lasvm_examples.py`.
+cost a pass over the patterns. Symbols are in `_state.py`, compiled loops in `_loops.py`
+and `_examples.py`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LaSVM:
         The second of a pair: the extreme gradient (as published), or the largest gain.
     selection : "random", "gradient" or "active"
         The next example: in the order given; or, of 50 random unseen ones, the most misclassified
-        one or the one nearest to the decision boundary (`lasvm_search.py`). `fit` draws from all
+        one or the one nearest to the decision boundary (`_search.py`). `fit` draws from all
         rows, which it copies once; of a stream they are those of the chunk at hand.
     among : int, optional
         Draw from so many rows at a time, all of which are processed before the next ones: their

@@ -1,6 +1,6 @@
 """What a run over blocks knows of its optimum, and the account of its passes.
 
-A pass over the disk finds the objective of the weights of the pass *before* (`out_of_core.py`), so
+A pass over the disk finds the objective of the weights of the pass *before* (`solver.py`), so
 those of the newest weights are a guess until a further pass measures them. The gap is taken to
 shrink as it did last; how far such guesses were off is remembered, and asked for in advance.
 """

@@ -1,4 +1,4 @@
-"""Rows in blocks on disk, and their dual variables in two files beside them: for `out_of_core.py`.
+"""Rows in blocks on disk, and their dual variables in two files beside them: for `solver.py`.
 
 **Two files of alpha, and why.** A run may be killed at any moment, and what it wrote after its last
 checkpoint is on disk all the same. Pass p reads alpha from file (p - 1) mod 2 and writes it to file
@@ -47,7 +47,7 @@ class DualStore(BlockStore):
         As in `BlockStore`.
     block_bytes : int
     loop : BoxLoop or ClassLoop
-        Of `block_loops.py`: how many dual variables a row has, and what makes it ready.
+        Of `_loops.py`: how many dual variables a row has, and what makes it ready.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, block_bytes: int, loop: Any):

@@ -1,7 +1,7 @@
-"""Rows that stay in memory from one group of blocks to the next, for `out_of_core.py`.
+"""Rows that stay in memory from one group of blocks to the next, for `solver.py`.
 
 They are those not at rest (Chang and Roth, KDD 2011), as many as fit. Their dual variables change
-once more at the end of a pass, in memory, so a checkpoint holds them: see `dual_store.py`.
+once more at the end of a pass, in memory, so a checkpoint holds them: see `_dual_store.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a pass over rows in memory is, for `out_of_core.py`: one class per layout.
+"""What a pass over rows in memory is, for `solver.py`: one class per layout.
 
 `work` is a group of blocks ready to train on: packed rows, C_i, dual variables, places to work in.
 """
@@ -49,7 +49,7 @@ class BoxWork(NamedTuple):
 
 
 class BoxLoop:
-    """Steps of `box.py`.
+    """Steps of `solvers/dual_coordinate/box.py`.
 
     `width` dual variables per row, `stride` weights per column, `row_bytes` beside a stored row.
     """
@@ -180,7 +180,7 @@ class ClassWork(NamedTuple):
 
 
 class ClassLoop:
-    """Steps of `classes.py`; the names are those of `BoxLoop`."""
+    """Steps of `solvers/dual_coordinate/classes.py`; the names are those of `BoxLoop`."""
 
     def __init__(self, data: ClassRows, C: float):
         self.C, self.width = C, len(data.loss)

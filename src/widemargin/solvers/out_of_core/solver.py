@@ -1,15 +1,15 @@
 """Exact training on more rows than memory holds: dual coordinate ascent over blocks on disk.
 
 The first pass tests and trains on the rows as they come, and writes them to a file of small blocks
-(`streams/blocks.py`). Every later pass deals the blocks at random into groups, reads one group
+(`_blocks.py`). Every later pass deals the blocks at random into groups, reads one group
 after another and, while it is in memory, makes one pass of exact steps over all of its rows and
 some over those not at rest (Yu, Hsieh, Chang, Lin, KDD 2010). New groups in every pass matter:
 neighbouring rows of a file are alike, and steps on a block of them alone undo those on the others.
 
 As many rows not at rest as fit into the memory of a group are kept (Chang and Roth, KDD 2011), and
-the pass ends with steps over these, of all groups together. The steps are those of `box.py` and
-`classes.py`, so the optimum is the same. Weights, two groups and the kept rows are all that is in
-memory, however many rows there are.
+the pass ends with steps over these, of all groups together. The steps are those of
+`solvers/dual_coordinate/box.py` and `solvers/dual_coordinate/classes.py`, so the optimum is the
+same. Weights, two groups and the kept rows are all that is in memory, however many rows there are.
 
 symbol   meaning                                                             where
 alpha    dual variables, one per row or one per row and class                disk
@@ -21,7 +21,7 @@ look     the mean of the pass before: its exact objective, and which rows
 order    blocks in the order of this pass; `position` groups are done        memory
 
 A run may be killed at any moment and taken up from its last checkpoint, bit for bit: how the files
-allow that is told in `dual_store.py`.
+allow that is told in `_dual_store.py`.
 """
 
 from __future__ import annotations

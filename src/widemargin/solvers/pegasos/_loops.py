@@ -1,4 +1,4 @@
-"""The steps of Pegasos over a block of examples; symbols are those of `pegasos.py`.
+"""The steps of Pegasos over a block of examples; symbols are those of `solver.py`.
 
 The scores of a block are known before it begins; what its steps add comes from the kernel values K
 among its examples.

@@ -1,6 +1,6 @@
 """Pegasos on planes: linear models and any problem with an oracle.
 
-The steps are those of `pegasos.py`; a sample's planes are the most violated ones at w_t.
+The steps are those of `solver.py`; a sample's planes are the most violated ones at w_t.
 
     w_{t+1} = (1 - 1/t) w_t + 1/(lambda t) 1/k sum_i omega_i delta_i
 
@@ -8,7 +8,7 @@ symbol      code        meaning
 w_t         scale * w   w is what the oracle is asked at
 lag         rule[LAG]   how far `scale` may be from 1
 g           -           lambda (t - 1) w_t, which a step only adds to
-p, W, R     numbers, r  mean_t = p_t (W_t g - R), see `pegasos.py`
+p, W, R     numbers, r  mean_t = p_t (W_t g - R), see `solver.py`
 
 To shrink all weights at every step would cost more than finding a plane, so the factor 1 - 1/t goes
 into `scale`. The oracle sees weights that are too large by at most 1 / (1 - lag), the step itself

@@ -19,9 +19,10 @@ the kernel values among its examples. The mean needs no pass over the patterns e
 
     mean_t = p_t (W_t G - R)
 
-A budget (`bounded_table.py`) takes patterns out of f and of the mean; e bounds the distance to what
-they would be without removals. It follows g as its coefficients do: |f - f'| is added to that of f
-and |mean - mean'| to that of the mean, kept as e_G and e_R with p (W e_G - e_R) for the mean.
+A budget (`kernels/bounded_tables.py`) takes patterns out of f and of the mean; e bounds the
+distance to what they would be without removals. It follows g as its coefficients do: |f - f'| is
+added to that of f and |mean - mean'| to that of the mean, kept as e_G and e_R with p (W e_G - e_R)
+for the mean.
 
 There is no projection to the ball of radius 1/sqrt(lambda): the 2011 version does without.
 """
@@ -66,12 +67,12 @@ class Pegasos:
         Predict with a polynomial-decay average of the iterates.
     lag : float
         Of linear models: how far the weights that planes are found at may be behind the shrinking
-        of a step, relatively (`pegasos_planes.py`); 0 brings all of them up to date at every step.
+        of a step, relatively (`_planes.py`); 0 brings all of them up to date at every step.
     buffer : int, optional
         The largest number of support patterns of a kernel machine between two blocks of examples;
         None keeps all.
     budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
     megabytes : float
         Bound of the kernel values between patterns, which "project" and "merge" keep.
 

@@ -1,4 +1,4 @@
-"""Passes over the examples for `proximal_newton.py`, which has the symbols.
+"""Passes over the examples for `solver.py`, which has the symbols.
 
 symbol     meaning
 order      the examples to visit

@@ -8,8 +8,8 @@ planes            `PlaneCache`: planes of any problem, with any geometry
 example_arrays    kept examples as arrays in files
 
 A cache is a batch problem that changes: examples are looked at (`enter`, `explore`), come in
-(`admit`), are optimised (`visit`, `improve`, `finish`), and leave. Its three kinds
-follow the three loops of `DualCoordinate`.
+(`admit`), are optimised (`visit`, `improve`, `finish`), and leave. Its three kinds follow the three
+loops of `DualCoordinate`.
 
 Who leaves without mass is forgotten. Who leaves with mass is *retired*: its share stays in v and in
 l(alpha), so the dual value stays a lower bound, and what it needs to come back in a later pass (its

@@ -1,6 +1,7 @@
 """One class out of K: a block of dual variables per example.
 
-`v` and `w` are padded as in `solvers/classes.py`; `w` is the mean of the last passes.
+`v` and `w` are padded as in `solvers/dual_coordinate/classes.py`; `w` is the mean of the last
+passes.
 """
 
 from __future__ import annotations

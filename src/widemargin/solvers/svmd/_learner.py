@@ -1,6 +1,6 @@
 """The learner of SVMD and NORMA.
 
-It computes the kernel rows of a block of examples, lets a compiled loop (`svmd_steps.py`) go
+It computes the kernel rows of a block of examples, lets a compiled loop (`_steps.py`) go
 through them, and puts what became a pattern into its slot.
 
 Novelty with nu predicts by a margin of its own: below it lies a share nu of the last examples, as

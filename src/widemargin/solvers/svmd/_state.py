@@ -2,7 +2,7 @@
 
 All coefficients of f shrink by one factor in every step, so that the factor is stored once, and a
 new pattern is written in its units; the same for v and for the mean of f. Symbols and formulas are
-at the head of `svmd_steps.py`.
+at the head of `_steps.py`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ the factors out before they underflow (in every step if lambda = 0).
     pi <- keep <f_t, v_{t+1}> - eta xi' v_{t+1}(x)
     |f|^2 <- keep^2 |f|^2 - 2 eta keep xi' f(x) + eta^2 k(x, x) xi' kappa xi
 
-A pattern that leaves (`budgets.py`: r is what of k(x_p, .) is lost) also leaves pi and |f|^2:
+A pattern that leaves (`kernels/budgets.py`: r is what of k(x_p, .) is lost) also leaves pi and
+|f|^2:
 
     |f|^2 <- |f|^2 - 2 alpha_p' kappa <f, r> + alpha_p' kappa alpha_p <r, r>,  pi likewise.
 
@@ -54,7 +55,7 @@ Mean. The last f of a pass is noisy by its last steps. A mean of f_t is offered 
 
 up to t = 4 horizon the weight of f_t grows as t^3, so that the last quarter counts; from then on it
 is exponential, so that a stream may drift. Since all coefficients shrink by one factor this costs
-O(1) per step (`slots.py`: m, S, M). Nothing that is learnt depends on it.
+O(1) per step (`kernels/slots.py`: m, S, M). Nothing that is learnt depends on it.
 
 NORMA is the same without v: eta_t = eta_0 sqrt(tau / (tau + t)) (62), for offsets and margin too.
 """

@@ -1,6 +1,6 @@
 """SVMD and NORMA: online kernel machines that learn a step size, or are told it.
 
-The mathematics is at the head of `svmd_steps.py`, the learner in `svmd_learner.py`; here are the
+The mathematics is at the head of `_steps.py`, the learner in `_learner.py`; here are the
 parameters.
 """
 
@@ -41,7 +41,7 @@ class SVMD:
     buffer : int, optional
         The largest number of support patterns; None keeps all.
     budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`budgets.py`).
+        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
     regularisation : float, optional
         c; by default 1 / (n C), or 1 with nu.
     nu : float, optional

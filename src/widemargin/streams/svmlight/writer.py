@@ -1,4 +1,4 @@
-"""Examples to svmlight text, with numbers that are read back exactly; `svmlight.py` reads it."""
+"""Examples to svmlight text, with numbers that are read back exactly; `stream.py` reads it."""
 
 from __future__ import annotations
 
