@@ -45,6 +45,9 @@ class Geometry:
     prior : tuple (mean, variance), optional
         `mean` is a scalar or (d,); `variance` a scalar, (d,) or a positive definite (d, d).
     nonnegative : bool or boolean mask (d,)
+    bias : float
+        Size of the constant feature: its weights are stored times this number, and unless it is a
+        power of two that rounds them.
 
     Examples
     --------
@@ -55,7 +58,7 @@ class Geometry:
     True
     """
 
-    def __init__(self, n_features: int, prior=None, nonnegative=False):
+    def __init__(self, n_features: int, prior=None, nonnegative=False, bias: float = 0.0):
         d = n_features
         check_size(d)
         mean, variance = (0.0, 1.0) if prior is None else check_prior(prior, d)
@@ -72,6 +75,7 @@ class Geometry:
             full = np.array(variance, float, order="C")
             variance = np.diag(full)
         self.n_features = d
+        self.is_stored_rounded = bool(bias) and np.frexp(bias)[0] != 0.5
         self.arrays = GeometryArrays(np.empty(0), np.empty(0), np.empty(0), full)
         if not self.is_plain:  # copies: the caller's array may be read-only, another type
             self.arrays = GeometryArrays(
@@ -122,9 +126,11 @@ class Geometry:
         return 0.5 * float(away @ (away / self.arrays.variance))
 
     def bounded_value(self, w: np.ndarray) -> Bounded:
-        """`value` with a bound on its error."""
+        """`value` with a bound on its error, of w as it is stored."""
         if self.is_plain:
-            return halved(bounded_product(w, w))
+            found = halved(bounded_product(w, w))
+            more = 4 * U * found.value if self.is_stored_rounded else 0.0
+            return Bounded(found.value, found.error + more)
         away = w - self.arrays.mean
         off = U * np.abs(away)  # what the difference may be wrong by
         if self.arrays.full.size:

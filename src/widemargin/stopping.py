@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,74 @@ import numpy as np
 #: (X, y, w) -> mean loss of the predictions; w -> mean hinge
 Evaluate = Callable[[Any, Any, np.ndarray], float]
 Hinge = Callable[[np.ndarray], float]
+
+
+class StopReason(StrEnum):
+    """Why a fit ended; equal to its name as a string.
+
+    Attributes
+    ----------
+    words : str
+        The same in a sentence.
+    advice : str or None
+        What to do about a gap above `tol` where no rule of the user asked for this end.
+
+    Examples
+    --------
+    >>> StopReason.GAP == "gap", StopReason("seconds").advice
+    (True, 'Increase max_seconds or accept a larger tol.')
+    """
+
+    words: str
+    advice: str | None
+
+    def __new__(cls, name: str, words: str, advice: str | None = None) -> StopReason:
+        """A member of this name."""
+        member = str.__new__(cls, name)
+        member._value_, member.words, member.advice = name, words, advice
+        return member
+
+    __repr__ = str.__repr__  # attributes of models show it
+
+    GAP = "gap", "the gap that was asked for is proven"
+    PASSES = (
+        "passes",
+        "all passes are done",
+        "Increase max_passes (of a stream: passes) or accept a larger tol.",
+    )
+    EPOCHS = (
+        "epochs",
+        "all epochs are done",
+        "Increase the epochs of the solver or accept a larger tol.",
+    )
+    SECONDS = "seconds", "the time was up", "Increase max_seconds or accept a larger tol."
+    INTERRUPT = (
+        "interrupt",
+        "it was interrupted",
+        "The fit was interrupted; the model so far is kept.",
+    )
+    ROUNDING = (
+        "rounding",
+        "rounding kept the gap where it is",
+        "Rounding alone keeps the gap above tol.",
+    )
+    ORACLE_CALLS = "oracle calls", "all oracle calls are spent"
+    VALIDATION = "validation", "held-out data asked for no more"
+    CALLBACK = "callback", "a callback asked for it"
+    NO_MISTAKES = "no mistakes", "the last pass made no mistake"
+    STREAM = "stream", "the stream ended"
+    GAIN = "gain", "the last round gained too little"
+    COMPLETIONS = "completions", "the last round changed no hidden value"
+    ROUNDS = "rounds", "all rounds are done"
+
+
+#: A rule or a solver of the user may have reasons of its own.
+Reason = StopReason | str
+
+
+def known_reason(reason: str | None) -> StopReason | None:
+    """The reason of this name, where it is one of ours."""
+    return next((known for known in StopReason if known == reason), None)
 
 
 class Rule:
@@ -29,7 +98,7 @@ class Rule:
     def __or__(self, other: Rule) -> Rule:
         return AnyOf((self, other))
 
-    def reason(self, progress) -> str | None:
+    def reason(self, progress) -> Reason | None:
         """Why to stop now, or None to go on."""
         raise TypeError(f"{type(self).__name__} must define reason(progress).")
 
@@ -60,7 +129,7 @@ class AnyOf(Rule):
         self.seconds = min(rule.seconds for rule in self.rules)
         self.passes = min(rule.passes for rule in self.rules)
 
-    def reason(self, progress) -> str | None:
+    def reason(self, progress) -> Reason | None:
         reasons = [rule.reason(progress) for rule in self.rules]  # each must see every epoch
         return next((text for text in reasons if text), None)
 
@@ -96,7 +165,7 @@ class Gap(Rule):
     tol: float = 1e-3
 
     def reason(self, progress):
-        return "gap" if progress.exact and progress.gap <= self.tol else None
+        return StopReason.GAP if progress.exact and progress.gap <= self.tol else None
 
 
 @dataclass
@@ -109,7 +178,7 @@ class Passes(Rule):
         self.passes = self.limit
 
     def reason(self, progress):
-        return "passes" if progress.passes >= self.limit else None
+        return StopReason.PASSES if progress.passes >= self.limit else None
 
 
 @dataclass
@@ -119,7 +188,7 @@ class Seconds(Rule):
     seconds: float
 
     def reason(self, progress):
-        return "seconds" if progress.seconds >= self.seconds else None
+        return StopReason.SECONDS if progress.seconds >= self.seconds else None
 
 
 @dataclass
@@ -129,7 +198,7 @@ class OracleCalls(Rule):
     limit: int
 
     def reason(self, progress):
-        return "oracle calls" if progress.oracle_calls >= self.limit else None
+        return StopReason.ORACLE_CALLS if progress.oracle_calls >= self.limit else None
 
 
 @dataclass
@@ -240,7 +309,7 @@ class Validation(Rule):
             self._best = progress.w.copy()
         self.losses.append(loss)
         since = len(self.losses) - 1 - int(np.argmin(self.losses))
-        return "validation" if since >= self.patience else None
+        return StopReason.VALIDATION if since >= self.patience else None
 
     def ended(self, progress):
         if self.losses:
@@ -257,4 +326,4 @@ class Callback(Rule):
     function: Callable[[Any], Any]
 
     def reason(self, progress):
-        return "callback" if self.function(progress) else None
+        return StopReason.CALLBACK if self.function(progress) else None

@@ -23,6 +23,7 @@ CLOCKED = {
     "run/rounds.py",
     "run/streams.py",
     "saving/checkpoints.py",
+    "solvers/out_of_core/_bounds.py",
     "solvers/out_of_core/solver.py",  # the deadline, told by its caller
     "system/platform.py",  # how long a file is waited for
 }

@@ -16,8 +16,6 @@ from .twofold import Number
 #: How far a claim may be above the measured objective: relatively, and in units of what plain
 #: float64 may be wrong by.
 ABOVE, ERRORS = 1e-9, 100.0
-#: The part of sum_i C_i that relative gaps are measured by where the optimum is 0.
-FLOOR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -119,14 +117,14 @@ def audit(
     try:
         objective, w = objective_of(model, X, y, sample_weight, qid, problem)
     except Unjudged as error:
-        wrong = refuted_alone(certificate, None)
+        wrong = refuted_alone(certificate)
         return Audit(False if wrong else None, wrong or str(error), **claim)
     return judged(certificate, objective, w, claim)
 
 
 def judged(certificate: Any, objective: Any, w: np.ndarray, claim: dict[str, Any]) -> Audit:
     """The verdict on a certificate of an objective that can be measured."""
-    wrong = refuted_alone(certificate, objective.cost.sum()) or refuted_weights(objective, w)
+    wrong = refuted_alone(certificate) or refuted_weights(objective, w)
     if wrong:
         return Audit(False, wrong, **claim)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -172,16 +170,14 @@ def unjudged(certificate: Any, objective: Any) -> str | None:
 # ------------------------------------------------------------------ what may be wrong
 
 
-def refuted_alone(certificate: Any, scale: float | None) -> str | None:
+def refuted_alone(certificate: Any) -> str | None:
     """What is wrong with a certificate by itself."""
     primal, dual, gap = certificate.primal, certificate.dual, certificate.gap
     if not (np.isfinite(primal) and np.isfinite(dual) and np.isfinite(gap)):
         return "an end of the interval, or the gap, is not a finite number"
     if dual > primal:
         return f"the lower bound {dual!r} is above the objective {primal!r}"
-    if scale is None:
-        return None
-    expected = (primal - dual) / (max(abs(primal), FLOOR * float(scale)) or 1.0)
+    expected = (primal - dual) / (abs(primal) or 1.0)
     if abs(gap - expected) > 1e-9 * max(1.0, abs(expected)):
         return f"the gap is claimed to be {gap!r}, and the ends make it {expected!r}"
     return None

@@ -26,7 +26,7 @@ from ..problems import RealFunction
 from ..run.epochs import Progress
 from ..run.history import History
 from ..solvers import Cached, OneSlack
-from ..stopping import Callback
+from ..stopping import Callback, StopReason
 from .show.live import LiveLine
 
 SOLVERS: dict[str, Any] = {
@@ -75,7 +75,7 @@ def say(text: str = "") -> None:
 def fitted(model: Any, X: Any, y: Any) -> Any:
     """The fitted model; Ctrl-C, which `fit` takes as its end, is that of the demo."""
     model.fit(X, y)
-    if model.stopped_by_ == "interrupt":
+    if model.stopped_by_ == StopReason.INTERRUPT:
         raise KeyboardInterrupt
     return model
 

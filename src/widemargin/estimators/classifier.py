@@ -64,8 +64,9 @@ class SVMClassifier(
         Whether the loss scales the margin or the slack. Of kernel machines with more than two
         classes "slack" is for "functional_descent", "pegasos", "one_slack" and "sampled_cuts".
     tol : float
-        Relative duality gap at which to stop. A kernel machine makes the passes of its solver, and
-        `tol` counts where the gap decides: `fit_stream(passes=None)`.
+        Relative duality gap at which to stop. A kernel machine makes the passes of its solver,
+        unless the gap decides: `fit_stream(passes=None)`. Where `fit` ends with a certificate
+        above `tol` it warns.
     fit_intercept : bool or "auto"
         "auto" is True for linear models, False for kernel machines. The intercept of a linear
         model is the weight of a constant feature and is regularised.

@@ -21,6 +21,7 @@ from ..run.rounds import COLUMNS, LatentData, Rounds, concave_convex
 from ..saving.models import LEARNT
 from ..saving.schema import Array, Schema
 from ..solvers import Uncertified
+from ..stopping import StopReason
 from ..system.user_warnings import warn_user
 from .coding.weights import checked_weights
 from .learning.convergence import warn_unless_converged
@@ -123,8 +124,8 @@ class LatentEstimator(ProblemEstimator):
 
     def _warn_of_rounds(self, reason: str | None, X) -> None:
         """Rounds that still gained, or a last one that ended above `tol` for this reason."""
-        if self.stopped_by_ != "rounds":
-            warn_unless_converged(self, self.certificate_, reason, X)
+        if self.stopped_by_ != StopReason.ROUNDS:
+            warn_unless_converged(self, self.certificate_, reason, X, part="The last round of ")
             return
         text = f"still gained after max_rounds={self.max_rounds}; increase it, or min_gain"
         warn_user(f"{type(self).__name__} {text}.", ConvergenceWarning)

@@ -349,7 +349,7 @@ max_seconds, stop, warm_start, random_state
                 full = np.append(variance, np.ones(extra))
             prior = np.append(mean, np.zeros(extra)), full
         mask = np.append(flat_mask(self.nonnegative, shape, bias), np.zeros(extra, bool))
-        return Geometry(n_weights, prior, mask)
+        return Geometry(n_weights, prior, mask, bias)
 
     # ------------------------------------------------------------ labels in and out
 

@@ -112,7 +112,7 @@ def streamed(rows: Examples, schedule: Any, budget: float | None) -> dict[str, A
     return {
         "share": seen / n,
         "visits": visits / n,
-        "primal": 0.5 * float(w @ w) + float(rows.oracle().measure(w)),
+        "primal": geometry.value(w) + float(rows.oracle().measure(w)),
         "dual": float(learner.dual),
         "error": float(learner.progressive.mean),
     }

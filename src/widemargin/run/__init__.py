@@ -1,8 +1,9 @@
 """A fit: epochs or chunks, what is proven of them, and what is told on the way.
 
-certificate           `Certificate`, the gap, and what cannot be one
+certificate           `Certificate`, the gap, and what cannot be one; `Best` and `Claim`
 bounds                both ends of a certificate over rows and planes, rounded outwards
 history               columns of numbers, a row for each epoch or part of a stream
+loop                  the only loop over epochs, whoever keeps the account of them
 epochs                `iterate`, `run`, `Progress`: epochs of a solver over data in memory
 rounds                rounds around `run` for hidden variables
 rebasing              planes kept from round to round while completions move
@@ -19,14 +20,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .certificate import Certificate, make_certificate, relative_gap
-    from .epochs import Best, Claim, Progress, iterate, run
+    from .certificate import Best, Certificate, Claim, make_certificate, relative_gap
+    from .epochs import Progress, iterate, run
 
 #: Loaded on first use: solvers import `bounds`, and `epochs` imports solvers.
 _HOMES = {
-    "Best": "epochs",
+    "Best": "certificate",
     "Certificate": "certificate",
-    "Claim": "epochs",
+    "Claim": "certificate",
     "Progress": "epochs",
     "iterate": "epochs",
     "make_certificate": "certificate",

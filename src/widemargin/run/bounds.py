@@ -36,7 +36,10 @@ SQUARE = 4.0 * U * U
 
 @inlined
 def score2(values, indices, start, end, bias, w, stride, output):
-    """(s, c, m) of <x, w> for one output of the row at start..end."""
+    """(s, c, m) of <x, w> for one output of the row at start..end.
+
+    An intercept is a weight times `bias`, and this product is stored: rounded, as it is here.
+    """
     s, c, m = 0.0, 0.0, 0.0
     for k in range(start, end):
         j = np.uint64(indices[k]) if indices.size else k - start
@@ -45,11 +48,17 @@ def score2(values, indices, start, end, bias, w, stride, output):
         c += left + below
         m += abs(p)
     if bias != 0.0:
-        p, below = two_product(bias, w[np.uint64(w.size) - stride + output])
-        s, left = two_sum(s, p)
-        c += left + below
-        m += abs(p)
+        intercept = bias * w[np.uint64(w.size) - stride + output]
+        s, left = two_sum(s, intercept)
+        c += left
+        m += abs(intercept)
     return s, c, m
+
+
+@inlined
+def is_moved(w):
+    """0.0 for weights that are all 0, where margins are the losses themselves; else 1.0."""
+    return 1.0 if np.any(w != 0.0) else 0.0
 
 
 @inlined
@@ -68,7 +77,7 @@ def widened(total, error, n):
 def box_upper(data, cost, w):
     """(sum of C_i hinge_i, what it may be too small by)."""
     values, indices, indptr, _, bias = data.rows
-    total, rest, error = 0.0, 0.0, 0.0
+    total, rest, error, moved = 0.0, 0.0, 0.0, is_moved(w)
     for i in range(np.uint64(data.target.size)):
         start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         s, c, m = score2(values, indices, start, end, bias, w, ONE, np.uint64(0))
@@ -80,7 +89,7 @@ def box_upper(data, cost, w):
             edge, below = two_sum(side * target, -data.epsilon)
             r, left = two_sum(edge, -side * s)
             g = r + ((below + left) - side * c)
-            off = lost(g, m + abs(target) + data.epsilon, n)
+            off = moved * lost(g, m + abs(target) + data.epsilon, n)
             hinge = max(hinge, weight * g)
             wide = max(wide, weight * (g + off))
         total, left = two_sum(total, hinge)
@@ -94,7 +103,7 @@ def separate_upper(data, cost, w):
     """The same for labels that do not touch each other; `cost` (n,) of rows."""
     values, indices, indptr, _, bias = data.rows
     L = np.uint64(data.target.shape[1])
-    total, rest, error = 0.0, 0.0, 0.0
+    total, rest, error, moved = 0.0, 0.0, 0.0, is_moved(w)
     for i in range(np.uint64(data.target.shape[0])):
         start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         n = np.float64(end - start) + 1.0
@@ -105,7 +114,7 @@ def separate_upper(data, cost, w):
             r, left = two_sum(abs(target), -side * s)
             g = r + (left - side * c)
             hinge = cost[i] * max(g, 0.0)
-            wide = cost[i] * max(g + lost(g, m + abs(target), n), 0.0)
+            wide = cost[i] * max(g + moved * lost(g, m + abs(target), n), 0.0)
             total, left = two_sum(total, hinge)
             rest += left
             error += (wide - hinge) + 2.0 * U * wide
@@ -136,7 +145,7 @@ def class_upper(rows, label, loss, cost, w, size, start, path, slack):
     K = loss.shape[0]
     L = size.size if size.size else K
     out, s, c, m = np.zeros((3, K)), np.zeros(L), np.zeros(L), np.zeros(L)
-    total, rest, error = 0.0, 0.0, 0.0
+    total, rest, error, moved = 0.0, 0.0, 0.0, is_moved(w)
     for i in range(np.uint64(label.size)):
         begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
         for v in range(L):
@@ -158,7 +167,7 @@ def class_upper(rows, label, loss, cost, w, size, start, path, slack):
             r, left = two_sum(base, out[0, k])
             r, below = two_sum(r, -out[0, y])
             g = r + ((left + below) + (out[1, k] - out[1, y]))
-            off = lost(g, out[2, k] + out[2, y] + base, 2.0 * n)
+            off = moved * lost(g, out[2, k] + out[2, y] + base, 2.0 * n)
             factor = loss[y, k] if slack else 1.0
             hinge = max(hinge, factor * g)
             wide = max(wide, factor * (g + off))

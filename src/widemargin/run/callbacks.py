@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..stopping import Rule
+from ..stopping import Reason, Rule, StopReason
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -41,13 +41,13 @@ class SklearnCallbacks(Rule):
         if self.root is not None:
             self.root.call_on_fit_task_begin(**self.data)
 
-    def reason(self, progress) -> str | None:
+    def reason(self, progress) -> Reason | None:
         """Pass the epoch on; a callback may ask to stop."""
         if self.root is None:
             return None
         context = self.root.subcontext(task_name="epoch")
         context.call_on_fit_task_begin(**self.data)
-        return "callback" if self._end(context, progress.w) else None
+        return StopReason.CALLBACK if self._end(context, progress.w) else None
 
     def finish(self, w) -> None:
         """The fit is over."""

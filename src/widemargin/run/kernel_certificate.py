@@ -128,7 +128,7 @@ class Measurement:
             c, off = mixed_with(asked.kappa, self.machine.proof)
         self.f = kernel_sum(self.kernel, Z, c, off)
         self.groups = Groups(self.machine, asked)
-        self.hinges, self.total_cost, self.rounding = Bounded(0.0, 0.0), 0.0, 0.0
+        self.hinges, self.rounding = Bounded(0.0, 0.0), 0.0
 
     def add(self, part: Part) -> None:
         """Hinges of some examples, and the rows that dual variables belong to."""
@@ -145,7 +145,6 @@ class Measurement:
             value, most = bounded_product(C, hinge), bounded_product(C, wide)
             more = max(0.0, most.upper - value.value) * MARGIN
             self.hinges = self.hinges.plus(Bounded(value.value, more))
-        self.total_cost += part.total_cost
 
     def _hinges(self, found: Sums, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """hinge_i, and what they may be at most."""
@@ -184,7 +183,7 @@ class Measurement:
                 "the kernel is not positive semi-definite, and without that no lower bound holds: "
                 f"what should be one, {dual:.6g}, is above the objective, {upper.upper:.6g}"
             )
-        return make_certificate(upper.upper, dual, self.total_cost)
+        return make_certificate(upper.upper, dual)
 
 
 def same(A: Any, B: Any) -> bool:

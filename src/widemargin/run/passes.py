@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..solvers import OutOfCore
-from .certificate import make_certificate
+from ..stopping import Reason, StopReason
+from .certificate import diagnosis
 from .kernel_certificate import NoCertificate
+from .loop import concluded
 
 #: Reasons of an end that a checkpoint may go on from.
-UNFINISHED = ("interrupt", "seconds")
+UNFINISHED = (StopReason.INTERRUPT, StopReason.SECONDS)
 
 
 class Stopped(Exception):
@@ -25,7 +27,7 @@ class Stopped(Exception):
 
 
 class Driver:
-    """Passes over a stream until the gap is proven or the passes are used up.
+    """Passes over a stream until the gap is proven or the passes are used up; see `loop.py`.
 
     Parameters
     ----------
@@ -40,27 +42,30 @@ class Driver:
         Whether Ctrl-C was pressed.
     """
 
+    signals = (Stopped,)
+
     def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
         self.run, self.stream, self.saver = run, stream, saver
         self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
         self.max_seconds = np.inf if max_seconds is None else run.seconds + float(max_seconds)
 
-    def go(self, position: Any) -> str:
+    def go(self, position: Any) -> Reason:
         """Learn; the reason of the end."""
+        self.position = position
+        if not isinstance(self.run.solver, OutOfCore):
+            return concluded(self)
         try:
-            if isinstance(self.run.solver, OutOfCore):
-                return self.over_blocks(position)
-            return self.over_stream(position)
+            return self.over_blocks(position)
         except Stopped as stop:
-            if isinstance(self.run.solver, OutOfCore) and self.run.learner is not None:
+            if self.run.learner is not None:
                 self.settle()
-            return str(stop)
+            return self.cut_short(stop)
 
     def settle(self) -> None:
         """Of a run on disk that was stopped, what was proven last."""
         bounds = self.run.learner.bounds
         if np.isfinite(bounds.primal):
-            self.run.certificate = self.run.diagnosis(bounds.primal, bounds.lower)
+            self.run.certificate = diagnosis(bounds.primal, bounds.proven)
 
     def read(self, position: Any) -> None:
         """One pass over the stream, or the rest of one."""
@@ -78,38 +83,50 @@ class Driver:
         interrupted, late = self.is_stopped(), self.run.elapsed > self.max_seconds
         self.saver.offer(position, force or interrupted or late)
         if interrupted:
-            raise Stopped("interrupt")
+            raise Stopped(StopReason.INTERRUPT)
         if late:
-            raise Stopped("seconds")
+            raise Stopped(StopReason.SECONDS)
 
     def within(self) -> None:
         """A moment within a chunk that takes long: stop if asked to, without saving."""
         self.look_up()
         if self.run.elapsed > self.max_seconds:
-            raise Stopped("seconds")
+            raise Stopped(StopReason.SECONDS)
 
     def look_up(self) -> None:
         """A moment at which there is nothing to save."""
         if self.is_stopped():
-            raise Stopped("interrupt")
+            raise Stopped(StopReason.INTERRUPT)
 
-    def over_stream(self, position: Any) -> str:
-        """The learner wants to see the stream again and again."""
-        run = self.run
-        is_ended = position is None and run.passes > 0  # taken up at the end of a pass
-        while True:
-            if not is_ended:
-                self.read(position)
-                run.end_pass()
-            reason = self.judge()
-            if reason is not None:
-                return reason
-            if not is_ended:  # else the checkpoint is of this moment: each call goes on
-                self.between(None, force=True)
-            position, is_ended = None, False
+    def begin(self) -> Reason | None:
+        """A run that is taken up at the end of a pass is judged there.
 
-    def judge(self) -> str | None:
+        Its checkpoint is of this moment, so none is made: each call goes on.
+        """
+        return self.reason_at_end() if self.position is None and self.run.passes > 0 else None
+
+    def step(self) -> None:
+        """One pass over the stream, or the rest of one."""
+        self.read(self.position)
+        self.run.end_pass()
+
+    def judge(self, progress: Any) -> Reason | None:
         """At the end of a pass: why no other follows, or None."""
+        reason, self.position = self.reason_at_end(), None
+        if reason is None:
+            self.between(None, force=True)
+        return reason
+
+    def cut_short(self, signal: BaseException) -> Reason:
+        """Why it stopped in the middle of a pass."""
+        return signal.args[0]
+
+    def conclude(self, reason: Reason) -> Reason:
+        """All there is to tell."""
+        return reason
+
+    def reason_at_end(self) -> Reason | None:
+        """Why no other pass follows; the gap is proven first where it should be."""
         run = self.run
         last = self.passes is not None and run.passes >= self.passes
         must = bool(self.verify) or (not last and run.checks_gap(self.passes))
@@ -117,7 +134,7 @@ class Driver:
             run.record("verify", force=True)
             self.prove(must)
             run.record("verify", force=True)
-        return self.known_reason() or ("passes" if last else None)
+        return self.known_reason() or (StopReason.PASSES if last else None)
 
     def prove(self, must: bool) -> None:
         """A pass at fixed weights. A proof that nobody asked for may fail."""
@@ -127,16 +144,16 @@ class Driver:
             if must:
                 raise
 
-    def known_reason(self) -> str | None:
+    def known_reason(self) -> Reason | None:
         """Why what is known of all data is enough: a small gap, or no smaller one can be had."""
         known = self.run.certificate
         if known is None or known.scope != "data":
             return None
         if known.gap <= self.run.tol:
-            return "gap"
-        return "rounding" if self.run.is_hopeless else None
+            return StopReason.GAP
+        return StopReason.ROUNDING if self.run.is_hopeless else None
 
-    def over_blocks(self, position: Any) -> str:
+    def over_blocks(self, position: Any) -> Reason:
         """The first pass fills the blocks on disk; all others read them."""
         run = self.run
         if (known := self.known_reason()) is not None:
@@ -165,7 +182,7 @@ class Driver:
         run, learner = self.run, self.run.learner
         bounds = learner.bounds
         if is_proven:
-            run.certificate = make_certificate(bounds.primal, bounds.lower, bounds.total_cost)
+            run.certificate = bounds.certificate()
         else:
-            run.certificate = run.diagnosis(bounds.primal, learner.dual)
+            run.certificate = diagnosis(bounds.primal, learner.dual)
         run.record("verify" if is_proven else "pass", force=True)

@@ -25,7 +25,7 @@ from ..saving.header import checked_certificate, checked_fingerprint, checked_ge
 from ..saving.schema import check
 from ..saving.tensorfile import named
 from ..streams.fingerprint import Fingerprint
-from .certificate import Certificate
+from .certificate import restored
 
 COUNTS = ("rows", "passes", "n_rows", "n_calls", "total_cost", "spacing")
 
@@ -61,7 +61,7 @@ def give_back(run, record: Record) -> None:
         setattr(run, name, books[name])
     run.fingerprint = Fingerprint(*books["fingerprint"])
     certificate = books["certificate"]
-    run.certificate = None if certificate is None else Certificate(**certificate)
+    run.certificate = None if certificate is None else restored(certificate)
 
 
 def checked_books(books: dict[str, Any]) -> dict[str, Any]:

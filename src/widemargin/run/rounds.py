@@ -19,7 +19,6 @@ P(w; z) is smallest in z at z(w).
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ import numpy as np
 from ..oracle.protocol import Tally
 from ..problem import CompletesAll, GivesPlanes, ProblemError, difference
 from ..solvers import Start
-from ..stopping import Rule
+from ..stopping import Reason, Rule, StopReason
 from .certificate import Certificate, make_certificate
 from .epochs import run
 from .history import History
@@ -39,7 +38,10 @@ from .rebasing import Shift, rebased
 #: Columns of `Rounds.table`.
 COLUMNS = ("objective", "primal", "dual", "gap", "changed", "passes", "seconds")
 #: Ends of a round that end the fit.
-FINAL = ("interrupt", "seconds", "callback", "validation")
+FINAL = (
+    *(StopReason.INTERRUPT, StopReason.SECONDS),
+    *(StopReason.CALLBACK, StopReason.VALIDATION),
+)
 
 
 @dataclass
@@ -144,9 +146,9 @@ class Outcome:
     w: np.ndarray
     hidden: Sequence
     certificate: Certificate
-    stopped_by: str
+    stopped_by: Reason
     solver: Any
-    round_ended_by: str | None
+    round_ended_by: Reason | None
     columns: dict[str, list] = field(default_factory=dict)
     rows: list[list[float]] = field(default_factory=list)
 
@@ -203,18 +205,18 @@ def concave_convex(
     outcome: Outcome | None = None
     rows: list[list[float]] = []
     columns: dict[str, list] = {}
-    reason = "rounds"
+    reason: Reason = StopReason.ROUNDS
     for _ in range(max_rounds):
         spent = time.perf_counter() - began
         last = run(solver, oracle, geometry, rng, stop(spent), None, start, state)
-        certificate = last.certificate
-        assert certificate is not None
+        proven = last.certificate
+        assert proven is not None
         join(columns, last.history, spent)
-        if w is not None and certificate.primal >= objective:  # the old weights are as good
-            ends = objective, certificate.dual, oracle.total_cost
-            certificate = make_certificate(*ends, is_estimate=oracle.is_estimate)
-        else:
-            w = last.w
+        if w is None or proven.primal < objective:
+            w, primal = last.w, proven.primal
+        else:  # the old weights are as good
+            primal = objective
+        certificate = make_certificate(primal, proven.dual, "round", oracle.is_estimate)
         new = data.complete(w)
         changed = data.changed(hidden, new)
         following, value, fresh = oracle, certificate.primal, certificate.primal
@@ -227,16 +229,16 @@ def concave_convex(
         numbers = [value, certificate.primal, certificate.dual, certificate.gap, changed.size]
         rows.append([*map(float, numbers), last.passes, last.seconds])
         gain, objective = objective - value, fresh
-        certificate = dataclasses.replace(certificate, scope="round")
-        outcome = Outcome(w, new, certificate, "rounds", solver, last.stopped_by, columns, rows)
-        if last.stopped_by in FINAL:
-            reason = str(last.stopped_by)
+        ended_by = last.stopped_by
+        outcome = Outcome(w, new, certificate, reason, solver, ended_by, columns, rows)
+        if ended_by in FINAL:
+            reason = ended_by
             break
         if not changed.size:
-            reason = "completions"
+            reason = StopReason.COMPLETIONS
             break
         if gain <= min_gain * abs(objective):
-            reason = "gain"
+            reason = StopReason.GAIN
             break
         by_loss = oracle.rescaling == "slack" and not isinstance(data.problem, GivesPlanes)
         moved = data.shift(hidden, new, by_loss)

@@ -30,7 +30,12 @@ from ..solvers.protocol import Uncertified
 from ..streams import Chunk, Stream
 from ..streams.fingerprint import Fingerprint
 from ..system.platform import memory_in_use
-from .certificate import Certificate, make_certificate, relative_gap
+from .certificate import (
+    Certificate,
+    diagnosis,
+    make_certificate,
+    size_of,
+)
 from .history import COLUMNS, History
 
 #: What the history of a stream has besides the usual columns.
@@ -136,7 +141,7 @@ class StreamRun:
         Rounding ends the run where it alone exceeds `tol` and is what the gap consists of, or where
         the passes since the proof before have not halved the gap.
         """
-        rounding /= max(abs(certificate.primal), 1e-12 * self.total_cost) or 1.0
+        rounding /= size_of(certificate.primal)
         earlier = (self.history["exact"] == 1.0) & (self.history["passes"] < self.passes)
         before = self.history["gap"][earlier]
         is_slow = before.size > 0 and certificate.gap > 0.5 * before[-1]
@@ -168,7 +173,7 @@ class StreamRun:
             return None
         self.learner.settle_primal()
         primal, dual = self.learner.cached_primal, self.learner.dual
-        return self.diagnosis(primal, dual)
+        return diagnosis(primal, dual)
 
     def kept_certificate(self) -> Certificate | None:
         """The same with a dual point made anew: a lower bound for all data seen.
@@ -177,12 +182,7 @@ class StreamRun:
         """
         if self.uncertified is not None or not isinstance(self.learner, RenewsPoint):
             return self.cache_certificate()
-        return self.diagnosis(self.learner.kept_primal(), self.proven_dual())
-
-    def diagnosis(self, primal: float, dual: float) -> Certificate:
-        """What is known of the kept examples."""
-        gap = max(0.0, relative_gap(primal, dual, self.total_cost))
-        return Certificate(primal, dual, gap, "cache")
+        return diagnosis(self.learner.kept_primal(), self.proven_dual())
 
     def proven_dual(self) -> float:
         """The dual objective of the learner's dual variables, made anew and rounded downwards."""
@@ -257,7 +257,7 @@ class StreamRun:
 
     def unproven(self) -> Certificate:
         """What is known where no bound of the objective is: at most the dual."""
-        return Certificate(np.nan, self.learner.dual, np.nan, "cache")
+        return diagnosis(np.nan, self.learner.dual)
 
     def measured(self) -> dict[str, float]:
         """Further columns of the history."""
@@ -340,14 +340,13 @@ class Measured(NamedTuple):
     """What a pass at fixed weights found."""
 
     hinges: Bounded  # sum of C_i hinge_i
-    total_cost: float  # sum of C_i
     is_estimate: bool  # whether decode is approximate
     lost_by_planes: tuple[float, float]  # see `oracle.lost_by_planes`
 
     def certificate(self, geometry: Geometry, w: np.ndarray, dual: float) -> Certificate:
         """The certificate of the weights, given a lower bound."""
         primal = geometry.bounded_value(w).plus(self.hinges).upper
-        return make_certificate(primal, dual, self.total_cost, is_estimate=self.is_estimate)
+        return make_certificate(primal, dual, is_estimate=self.is_estimate)
 
 
 def measure_stream(
@@ -358,7 +357,7 @@ def measure_stream(
     `dual_w` are the weights of a dual of planes; of rows in a layout there are none where
     `has_rows` says so.
     """
-    total, cost, is_estimate, found = Bounded(0.0, 0.0), 0.0, False, Fingerprint()
+    total, is_estimate, found = Bounded(0.0, 0.0), False, Fingerprint()
     lost = np.zeros(2)
     for chunk in stream.chunks():
         look_up()
@@ -370,11 +369,10 @@ def measure_stream(
                 f"{w.size}: this is not the data that the model was trained on."
             )
         total = total.plus(oracle.bounded(w))
-        cost += float(oracle.total_cost)
         is_estimate |= oracle.is_estimate
         if dual_w is not None and not (has_rows and getattr(oracle, "is_layout", False)):
             lost += lost_by_planes(oracle, dual_w)
-    return Measured(total, cost, is_estimate, (float(lost[0]), float(lost[1]))), found
+    return Measured(total, is_estimate, (float(lost[0]), float(lost[1]))), found
 
 
 def add_examples(fingerprint: Fingerprint, oracle) -> None:

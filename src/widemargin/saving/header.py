@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels.functions import NAMES as KERNELS
 from ..kernels.functions import UNSET, check_kernel_numbers
-from ..run.certificate import Certificate
+from ..run.certificate import Certificate, restored
 from .schema import MOST, Item, Mismatch, check_items
 
 #: What may be said in words: reasons, names of solvers.
@@ -103,7 +103,7 @@ def checked_certificate(found: Any) -> Certificate | None:
     check_items(CERTIFICATE, found, "the certificate")
     if found["scope"] not in SCOPES:
         raise Mismatch(f"'scope' of the certificate is {found['scope']!r:.60}, not one of {SCOPES}")
-    return Certificate(**found)
+    return restored(found)
 
 
 def checked_fingerprint(found: Any) -> tuple[int, int]:

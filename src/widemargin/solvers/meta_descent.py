@@ -33,6 +33,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_numbers, whole
+from ..stopping import StopReason
 from .protocol import Mistakes
 
 #: Visits between two times that all coordinates are brought up to date, at least.
@@ -114,9 +115,9 @@ class MetaDescent:
         """The weights after the last visit."""
         return state.w.copy()
 
-    def done(self, epochs: int, mistakes: Mistakes) -> str | None:
+    def done(self, epochs: int, mistakes: Mistakes) -> StopReason | None:
         """Enough passes."""
-        return "passes" if epochs >= self.passes else None
+        return StopReason.PASSES if epochs >= self.passes else None
 
 
 @kernel

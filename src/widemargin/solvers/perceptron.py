@@ -34,6 +34,7 @@ import numpy as np
 from ..compile import kernel
 from ..parameters import check_numbers, whole
 from ..problem import GivesPlanes
+from ..stopping import StopReason
 from .protocol import Mistakes
 
 #: The loss counts this share of |delta|^2 against a score.
@@ -105,11 +106,11 @@ class Perceptron:
             return np.zeros(state.w.size)
         return ((T + 1.0) * state.w - state.u) / (T * step)
 
-    def done(self, epochs: int, mistakes: Mistakes) -> str | None:
+    def done(self, epochs: int, mistakes: Mistakes) -> StopReason | None:
         """Nothing left to correct, or enough passes."""
         if mistakes.count == 0:
-            return "no mistakes"
-        return "passes" if epochs >= self.passes else None
+            return StopReason.NO_MISTAKES
+        return StopReason.PASSES if epochs >= self.passes else None
 
 
 def check_fits(oracle, geometry) -> None:

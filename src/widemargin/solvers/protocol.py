@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from ..run.bounds import DualPoint
+from ..stopping import Reason
 
 
 class Bound(NamedTuple):
@@ -69,7 +70,7 @@ class Uncertified(Protocol):
 
     def weights(self, state) -> np.ndarray: ...
 
-    def done(self, epochs: int, mistakes: Mistakes) -> str | None:
+    def done(self, epochs: int, mistakes: Mistakes) -> Reason | None:
         """Why to stop after this many epochs, or None."""
 
 
@@ -77,11 +78,11 @@ class Uncertified(Protocol):
 class Ends(Protocol):
     """A solver with an end of its own, whatever the gap."""
 
-    def finished(self, state) -> str | None:
+    def finished(self, state) -> Reason | None:
         """Why to stop now, or None."""
 
 
-def end_of(solver, state) -> str | None:
+def end_of(solver, state) -> Reason | None:
     """Why a solver that may have an end of its own stops now, or None."""
     return solver.finished(state) if isinstance(solver, Ends) else None
 

@@ -19,6 +19,7 @@ from ..oracle.threads import Parallel
 from ..parameters import NOT_NEGATIVE, POSITIVE, Numbers, check_numbers, whole
 from ..planes import compact
 from ..run.bounds import DualPoint
+from ..stopping import Reason
 from .block_frank_wolfe import BlockFrankWolfe
 from .cutting_planes.one_slack import OneSlack
 from .protocol import Bound, end_of
@@ -49,7 +50,7 @@ class Wrapper:
         """That of the wrapped solver; of an average no dual variables are stored."""
         return self.solver.dual_point(oracle, geometry, state.inner)
 
-    def finished(self, state: WrappedState) -> str | None:
+    def finished(self, state: WrappedState) -> Reason | None:
         """Whether the wrapped solver is at its end."""
         return end_of(self.solver, state.inner)
 
@@ -153,7 +154,7 @@ class Incremental(Wrapper):
             bound = Bound(np.inf)  # nothing is known of the rest
         return self.wrapped(inner, (count + 1, order)), bound
 
-    def finished(self, state: WrappedState) -> str | None:
+    def finished(self, state: WrappedState) -> Reason | None:
         """The same, once an epoch has seen all examples."""
         return super().finished(state) if self.share(state.memory[0] - 1) == 1.0 else None
 
@@ -234,6 +235,6 @@ class Threaded:
         """That of the wrapped solver."""
         return self.solver.dual_point(oracle, geometry, state)
 
-    def finished(self, state) -> str | None:
+    def finished(self, state) -> Reason | None:
         """Whether the wrapped solver is at its end."""
         return end_of(self.solver, state)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ...run.epochs import Certificate
+from ...run.certificate import Certificate, restored
 from ...run.history import History
 from ...saving.checkpoints import FILE
 from ...saving.tensorfile import read_arrays, under
@@ -73,11 +73,11 @@ def story_of_run(folder: str) -> Story:
     try:
         history = History(under("history.", arrays))
         if header["certificate"] is not None:
-            certificate = Certificate(**header["certificate"])
+            certificate = restored(header["certificate"])
         else:
-            primal, dual, gap = (history.last(name) for name in ("primal", "dual", "gap"))
+            ends = {name: history.last(name) for name in ("primal", "dual", "gap")}
             scope = "data" if len(history) and history["exact"][-1] == 1.0 else "cache"
-            certificate = Certificate(primal, dual, gap, scope)
+            certificate = restored({**ends, "scope": scope})
         count, total = header["fingerprint"]
         params = {name: parameter_text(value) for name, value in header["params"].items()}
         return Story(

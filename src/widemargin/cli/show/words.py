@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from ...stopping import known_reason
 from ...system.printable import printable
 
 SCOPES = {
@@ -137,20 +138,10 @@ def certificate_line(certificate: Any, reason: str | None = None) -> str:
 
 def stop_words(reason: str | None) -> str:
     """Why a fit ended."""
-    return {
-        "gap": "the gap that was asked for is proven",
-        "passes": "all passes are done",
-        "seconds": "the time was up",
-        "interrupt": "it was interrupted",
-        "stream": "the stream ended",
-        "rounding": "rounding kept the gap where it is",
-        "validation": "held-out data asked for no more",
-        "no mistakes": "the last pass made no mistake",
-        "gain": "the last round gained too little",
-        "completions": "the last round changed no hidden value",
-        "rounds": "all rounds are done",
-        None: "it has not ended",
-    }.get(reason, str(reason))
+    if reason is None:
+        return "it has not ended"
+    known = known_reason(reason)
+    return reason if known is None else known.words
 
 
 def solver_words(solver: Any) -> str:

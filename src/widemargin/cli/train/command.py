@@ -12,7 +12,7 @@ import numpy as np
 from ... import __version__
 from ...run.passes import UNFINISHED
 from ...saving.checkpoints import remove_checkpoint
-from ...stopping import HeldOut, Rule, TrainingHinge
+from ...stopping import HeldOut, Rule, StopReason, TrainingHinge
 from ...streams import StreamError
 from ...system.platform import INTERRUPTED
 from ...system.printable import path_words
@@ -70,7 +70,7 @@ def train(args: Any) -> int:
         model.feature_names_in_ = np.array(names, dtype=object)
     model.training_ = notes(stream, time.perf_counter() - began)
     save(args, model)  # before anything else can go wrong
-    interrupted = model.stopped_by_ == "interrupt"
+    interrupted = model.stopped_by_ == StopReason.INTERRUPT
     if not interrupted:
         add_evaluation(args, model, stream, held_out)
     write_report(args, model)

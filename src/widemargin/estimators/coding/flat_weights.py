@@ -54,7 +54,7 @@ def shaped_geometry(estimator, n_weights: int, outputs: int) -> Geometry:
     bias = intercept_size(estimator)
     shape = outputs, n_weights // outputs - bool(bias)
     prior = flat_prior(estimator.prior, shape, bias)
-    return Geometry(n_weights, prior, flat_mask(estimator.nonnegative, shape, bias))
+    return Geometry(n_weights, prior, flat_mask(estimator.nonnegative, shape, bias), bias)
 
 
 def flat_prior(prior, shape: tuple[int, int], bias: float):

@@ -9,24 +9,24 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ...run.certificate import Certificate
-from ...stopping import Rule, Validation, each_rule
+from ...stopping import Reason, Rule, StopReason, Validation, each_rule, known_reason
 from ...system.user_warnings import warn_user
 
-#: What ends a fit above `tol` though no rule of the user asked for it, and what to do about it.
-ADVICE = {
-    "passes": "Increase max_passes (of a stream: passes) or accept a larger tol.",
-    "epochs": "Increase the epochs of the solver or accept a larger tol.",
-    "seconds": "Increase max_seconds or accept a larger tol.",
-    "interrupt": "The fit was interrupted; the model so far is kept.",
-    "rounding": "Rounding alone keeps the gap above tol.",
-}
 #: Columns of this size and above are told to be scaled where rounding is in the way.
 LARGE = 1e4
 #: Where inputs that are no matrix keep theirs.
 MATRICES = ("documents", "matrix", "rows")
 
 
-def warn_unless_converged(estimator, certificate: Certificate | None, reason, X: Any = None):
+def warn_unless_converged(
+    estimator,
+    certificate: Certificate | None,
+    reason,
+    X: Any = None,
+    *,
+    part: str = "",
+    on_passes: str | None = None,
+) -> None:
     """Tell of a gap above `tol`, or of one that nobody proved, and what to do about it.
 
     Parameters
@@ -38,9 +38,17 @@ def warn_unless_converged(estimator, certificate: Certificate | None, reason, X:
         What ended the fit; nothing is told where that was a rule that the user gave.
     X : optional
         The inputs, which may be why rounding is large.
+    part : str
+        What of the fit the reason is of, where that is not all: "The last round of ".
+    on_passes : str, optional
+        What to do where the passes were too few, if that is not to increase `max_passes`.
     """
-    if reason not in ADVICE or is_users_rule(estimator, reason):
+    ended = known_reason(reason)
+    advice = None if ended is None else ended.advice
+    if advice is None or is_users_rule(estimator, reason):
         return
+    if ended is StopReason.PASSES and on_passes is not None:
+        advice = on_passes
     known = certificate is not None and certificate.scope != "cache"
     if known and certificate is not None and certificate.gap <= estimator.tol:
         return
@@ -50,16 +58,15 @@ def warn_unless_converged(estimator, certificate: Certificate | None, reason, X:
         where += f": {certificate}"
     if any(isinstance(rule, Validation) for rule in each_rule(getattr(estimator, "stop", None))):
         where += " of the weights with the smallest held-out loss"
-    advice = ADVICE[reason]
-    if reason == "rounding":
+    if ended is StopReason.ROUNDING:
         advice = f"{advice} {scaling_advice(estimator, X)}"
-    text = f"{type(estimator).__name__} stopped by {reason} {where}. {advice}"
+    text = f"{part}{type(estimator).__name__} stopped by {reason} {where}. {advice}"
     warn_user(text, ConvergenceWarning)
 
 
-def is_users_rule(estimator, reason: str) -> bool:
+def is_users_rule(estimator, reason: Reason) -> bool:
     """Whether a rule given as `stop` asked for this end, not the limit of the same kind."""
-    if reason not in ("passes", "seconds"):
+    if reason not in (StopReason.PASSES, StopReason.SECONDS):
         return False
     limit = getattr(estimator, f"max_{reason}")
     rules = each_rule(getattr(estimator, "stop", None))
@@ -67,11 +74,12 @@ def is_users_rule(estimator, reason: str) -> bool:
     return asked < np.inf and (limit is None or asked <= limit)
 
 
-def reason_of(last, rule: Rule) -> str | None:
+def reason_of(last, rule: Rule) -> Reason | None:
     """What ended the fit; that of weights which `Validation` preferred to those within `tol`."""
-    if last.certificate is None or last.stopped_by != "gap" or last.certificate.gap <= rule.tol:
+    is_by_gap = last.certificate is not None and last.stopped_by == StopReason.GAP
+    if not is_by_gap or last.certificate.gap <= rule.tol:
         return last.stopped_by
-    return "validation"
+    return StopReason.VALIDATION
 
 
 def scaling_advice(estimator, X: Any) -> str:

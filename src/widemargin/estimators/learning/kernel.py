@@ -116,6 +116,15 @@ class KernelModel(Streaming):
     # ------------------------------------------------------------ what was learnt
 
     @property
+    def _on_passes(self) -> str | None:  # type: ignore[override]
+        """A kernel machine makes the passes of its solver."""
+        if not self.is_kernel_machine:
+            return None
+        if self._is_precomputed:
+            return "Take solver='one_slack', more epochs of the solver, or a larger tol."
+        return "fit_stream((X, y), passes=None) goes on until it is proven; or take a larger tol."
+
+    @property
     def is_kernel_machine(self) -> bool:
         """Whether the parameters ask for a kernel machine."""
         kernel = getattr(self, "kernel", "linear")

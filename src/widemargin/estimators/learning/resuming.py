@@ -20,6 +20,7 @@ from ...saving.models import refusing
 from ...saving.schema import Mismatch
 from ...solvers import OutOfCore
 from ...solvers.streaming_dual.example_arrays import NotPlain
+from ...stopping import StopReason
 from ...streams import ArrayStream, Chunk, Stream
 from ...system.platform import soft_interrupt
 from ..coding.weights import checked_weights
@@ -103,7 +104,7 @@ class GoesOn:
                         break
         finally:
             run.on_progress = None
-        self._settle(run, "interrupt" if interrupted else None)
+        self._settle(run, StopReason.INTERRUPT if interrupted else None)
         return interrupted
 
     def _by_query(self, stream: Stream) -> Stream:

@@ -23,7 +23,7 @@ from ...run.record import Record
 from ...run.streams import StreamRun, check_same, measure_stream
 from ...saving.checkpoints import Checkpoint
 from ...solvers import OutOfCore, StreamingDual, StreamingSolver
-from ...stopping import HeldOut, each_rule
+from ...stopping import HeldOut, Reason, StopReason, each_rule
 from ...streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ...streams.fingerprint import Fingerprint
 from ...streams.opening import as_stream
@@ -79,6 +79,8 @@ class Streaming(GoesOn):
 
     #: Why there are no checkpoints, for estimators that have none.
     _no_checkpoint: str | None = None
+    #: What to do where the passes were too few, if that is not to increase `max_passes`.
+    _on_passes: str | None = None
 
     # ------------------------------------------------------------ what users call
 
@@ -175,20 +177,22 @@ class Streaming(GoesOn):
             saver.release()
             run.on_progress = run.look_up = None
         if self._should_have_converged(run, reason, verify):
-            warn_unless_converged(self, run.certificate or self._certificate, reason)
+            known = run.certificate or self._certificate
+            warn_unless_converged(self, known, reason, on_passes=self._on_passes)
         return self
 
-    def _should_have_converged(self, run: StreamRun, reason: str, verify: bool) -> bool:
-        """Whether a gap was to be proven, or time ended what would have gone on."""
-        if run.uncertified is not None or reason == "interrupt":
+    def _should_have_converged(self, run: StreamRun, reason: Reason, verify: bool) -> bool:
+        """Whether a gap was to be proven, or was, or time ended what would have gone on."""
+        if run.uncertified is not None or reason == StopReason.INTERRUPT:
             return False
-        return verify or run.is_open_ended or reason == "seconds"
+        is_proven = run.certificate is not None and run.certificate.scope == "data"
+        return verify or is_proven or run.is_open_ended or reason == StopReason.SECONDS
 
-    def _put_away(self, run: StreamRun, saver: Checkpoint, reason: str, keep: bool) -> None:
+    def _put_away(self, run: StreamRun, saver: Checkpoint, reason: Reason, keep: bool) -> None:
         """Files of the run: kept if it was cut short, so that it can be taken up again."""
         is_on_disk = isinstance(run.solver, OutOfCore)
         # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
-        if reason not in UNFINISHED and not (is_on_disk and reason == "passes"):
+        if reason not in UNFINISHED and not (is_on_disk and reason == StopReason.PASSES):
             saver.finish(reason)
         if is_on_disk:  # open files are no part of a model
             self._certificate = run.certificate or run.kept_certificate()
@@ -345,7 +349,7 @@ class Streaming(GoesOn):
     def _geometry(self, n_weights: int) -> Geometry:
         return shaped_geometry(self, n_weights, self._n_outputs)
 
-    def _settle(self, run: StreamRun, reason: str | None) -> None:
+    def _settle(self, run: StreamRun, reason: Reason | None) -> None:
         """Set the fitted attributes from the run."""
         self.n_features_in_ = self._columns
         hand_over(self, run.learner.w)
@@ -353,12 +357,12 @@ class Streaming(GoesOn):
         self.uncertified_ = run.uncertified
         self._set_books(run, reason)
 
-    def _set_books(self, run: StreamRun, reason: str | None) -> None:
+    def _set_books(self, run: StreamRun, reason: Reason | None) -> None:
         """What is known of the fit, whatever was learnt."""
         self.history_ = run.history
         self.solver_ = self._streaming_solver()
         self._trained = self._shaping_params()
-        self.stopped_by_ = reason or "stream"
+        self.stopped_by_ = reason or StopReason.STREAM
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)
         self.progressive_loss_ = run.learner.progressive.mean
         self.n_examples_seen_ = run.fingerprint.count

@@ -26,6 +26,7 @@ from ...arrays.rounding import Bounded
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, check_numbers, whole
 from ...run.bounds import DualPoint, dual_point, no_point, summed
+from ...stopping import StopReason
 from ..functional_descent.damping import sample_size
 from ..kernel_learner import KernelTask, check_task
 from ..protocol import Bound
@@ -136,9 +137,9 @@ class SampledCuts:
         size = lambda n: min(sample_size(self.sample, n)[0], n)  # noqa: E731
         return KernelCuts(task, support, rng, self.patience, self.tol, size)
 
-    def finished(self, state: Sampled) -> str | None:
+    def finished(self, state: Sampled) -> StopReason | None:
         """Enough samples."""
-        return "epochs" if state.scale > 1.0 and state.seen >= state.limit else None
+        return StopReason.EPOCHS if state.scale > 1.0 and state.seen >= state.limit else None
 
 
 def feasible_share(cuts: Cuts, members: list, scale: float, n: int) -> float:

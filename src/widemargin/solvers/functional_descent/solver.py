@@ -54,6 +54,7 @@ import numpy as np
 from ...kernels.budgets import check_buffer
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, POSITIVE, UNBOUNDED, check_numbers, whole
+from ...stopping import StopReason
 from ..kernel_learner import KernelTask, check_task
 from ..protocol import Mistakes
 from ._kernel import KernelDescent
@@ -211,10 +212,10 @@ class FunctionalDescent:
         """The mean of the best track."""
         return state.w.copy()
 
-    def done(self, epochs: int, mistakes: Mistakes) -> str | None:
+    def done(self, epochs: int, mistakes: Mistakes) -> StopReason | None:
         """Enough passes."""
         numbers = mistakes.numbers or {}
-        return "epochs" if numbers.get("epochs", 0.0) >= self.epochs else None
+        return StopReason.EPOCHS if numbers.get("epochs", 0.0) >= self.epochs else None
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> PlaneDescent:
         """A learner of streams of examples like those of the oracle."""

@@ -30,7 +30,8 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -39,13 +40,14 @@ from ...arrays.vectors import aligned
 from ...geometry import Geometry
 from ...parameters import check_numbers, whole
 from ...run.bounds import DualSums, dual_point, dual_sums
+from ...run.loop import concluded
 from ...saving.schema import Array, Entry, Relation, Schema
 from ...saving.tensorfile import named, under
 from ..dual_coordinate.box import shuffle
 from ..dual_coordinate.solver import fused_loop
 from ..learner import PROGRESSIVE, Progressive, widened
 from ._blocks import BLOCK_BYTES, emptied
-from ._bounds import Bounds
+from ._bounds import BlockBounds, Passes, Report
 from ._dual_store import DualStore
 from ._kept_rows import KeptRows, kept_rows
 from ._loops import LOOPS
@@ -105,20 +107,6 @@ class OutOfCore:
         return BlockDual(self, oracle, rng)
 
 
-class Report(NamedTuple):
-    """A run after a pass."""
-
-    passes: int  # over the data, the first one included
-    seconds: float
-    visits: float  # of each example
-    primal: float  # objective of `w`
-    dual: float
-    gap: float
-    is_proven: bool  # `dual` is free of the rounding of many steps
-    bytes_read: int
-    reason: str | None = None  # "gap", "passes", "seconds", "callback" at the end
-
-
 class BlockDual:
     """The learner of `OutOfCore`.
 
@@ -137,13 +125,13 @@ class BlockDual:
         self.bias, self.n_columns = bool(self.like.rows.bias), oracle.data.rows.n_columns
         block_bytes = max(1, solver.block_bytes // GROUP)
         self.store = DualStore(solver.folder, block_bytes, self.loop)
-        self.kept, self.bounds = KeptRows(solver.block_bytes), Bounds()
+        self.kept = KeptRows(solver.block_bytes)
         self.progressive = Progressive()
         self.checkpoint: Callable[..., None] | None = None
         self.word = np.array([rng.integers(1, 2**63)], np.uint64)
         self.v = aligned((self.n_columns + self.bias) * self.loop.stride)
         self.mean, self.look = self.v.copy(), self.v.copy()
-        self.linear = np.zeros(1)
+        self.linear, self.bounds = np.zeros(1), BlockBounds(self.geometry)
         self.order = np.zeros(0, np.int64)
         # first pass: rows of the pending block that are learnt, examples until the next test
         self.is_first, self.next_row, self.learnt, self.patience = True, 0, 0, FIRST
@@ -161,23 +149,23 @@ class BlockDual:
     @property
     def w(self) -> np.ndarray:
         """The weights of the smallest known objective; before one is known the newest."""
-        best = self.bounds.best_w
+        best = self.bounds.w
         return self.loop.flat(self.point if best is None else best)
 
     @property
     def dual(self) -> float:
-        return max(self.bounds.lower, self.newest_dual)
+        return max(self.bounds.proven, self.newest_dual)
 
     @property
     def newest_dual(self) -> float:
         """That of the dual variables now, with the rounding of all steps since `measure`."""
-        return float(self.linear[0]) - 0.5 * float(self.v @ self.v)
+        return self.bounds.geometry.dual(float(self.linear[0]), self.v)
 
     @property
     def cached_primal(self) -> float:
         """Objective of `w`; before one is known an estimate, from the hinges of the first pass."""
-        if self.bounds.best_w is None:
-            return 0.5 * float(self.v @ self.v) + self.hinge
+        if self.bounds.w is None:
+            return self.bounds.geometry.value(self.v) + self.hinge
         return self.bounds.primal
 
     @property
@@ -192,7 +180,7 @@ class BlockDual:
     @property
     def n_bytes(self) -> int:
         """Memory of rows, buffers and weights."""
-        vectors = (self.v, self.mean, self.look, self.bounds.best_w)
+        vectors = (self.v, self.mean, self.look, self.bounds.w)
         own = sum(vector.nbytes for vector in vectors if vector is not None)
         return own + self.kept.n_bytes + self.store.n_bytes
 
@@ -223,13 +211,18 @@ class BlockDual:
             begin += taken
         self.next_row = row + n
 
+    @property
+    def geometry(self) -> Geometry:
+        """The regulariser of the weights in their layout."""
+        return Geometry(self.v.size, bias=self.like.rows.bias)
+
     def widen(self, n_columns: int) -> None:
         """Room for the columns of a part."""
         if n_columns > self.n_columns:
             stride, bias = self.loop.stride, self.bias
             self.v = aligned_copy(widened(self.v, self.n_columns, n_columns, bias, stride))
             self.mean, self.look = self.v.copy(), self.v.copy()
-            self.n_columns = n_columns
+            self.n_columns, self.bounds.geometry = n_columns, self.geometry
 
     def learn_pending(self) -> None:
         """Test on the new rows of the pending block at the weights so far, then one pass."""
@@ -238,7 +231,6 @@ class BlockDual:
             return
         work = self.store.pending_work(begin)
         self.linear[0] += self.loop.start(work)
-        self.bounds.total_cost += work.total_cost
         self.progressive.add(end - begin, self.loop.loss(work, self.v))
         self.hinge += self.loop.rest(work, self.v)[0]
         work.active[:] = np.arange(end - begin)
@@ -278,9 +270,14 @@ class BlockDual:
         """Blocks that are in memory together, in the order of this pass."""
         return [self.order[t : t + GROUP] for t in range(0, self.order.size, GROUP)]
 
+    @property
+    def is_between_passes(self) -> bool:
+        """Whether all groups are done; not so in a pass that is taken up again."""
+        return self.position == len(self.groups)
+
     def epoch(self, deadline: float = np.inf) -> bool:
         """One pass over all blocks, or the rest of one; False when the deadline cut it short."""
-        if self.position == len(self.groups):
+        if self.is_between_passes:
             self.begin_pass()
         groups = self.groups
         every = max(1, len(groups) // SAMPLES)
@@ -346,20 +343,19 @@ class BlockDual:
             self.store.put_rows(part.row, part.alpha, self.n_passes)
         self.kept.clear()
 
-    def measure(self) -> None:
-        """Both ends of the interval from scratch: of `point`, and of a better one known before."""
+    def measure(self) -> float:
+        """Both ends from scratch, of `point` or of a better one known before; the gap."""
         found = dual_sums(self.n_columns + self.bias, self.loop.width)
         self.bounds.offer(self.point, *self.hinges_at(self.point, found))
-        best = self.bounds.best_w
-        if best is not None and self.bounds.error is None:
-            self.bounds.settle(*self.hinges_at(best, None))
-        # Rounding gathers over thousands of steps: a bound is claimed for weights made afresh.
+        return self.bounds.prove(self.hinges_at, partial(self.lower_end, found))
+
+    def lower_end(self, found: DualSums) -> Bounded:
+        """The dual objective; weights are made afresh, for rounding gathers over many steps."""
         point = dual_point(found)
         self.v[:], self.linear[0] = self.loop.in_layout(point.v), point.linear.value
-        dual = Geometry(point.v.size).bounded_dual(point)
-        self.bounds.lower = max(self.bounds.lower, dual.lower)
+        return Geometry(point.v.size).bounded_dual(point)
 
-    def hinges_at(self, w: np.ndarray, found: DualSums | None) -> tuple[float, float]:
+    def hinges_at(self, w: np.ndarray, found: DualSums | None = None) -> Bounded:
         """sum_i C_i hinge_i and its error by a pass over the disk, which may fill `found` too."""
         total, flat, every = Bounded(0.0, 0.0), self.loop.flat(w), range(len(self.store))
         for _, work in self.store.parts(every[t : t + GROUP] for t in every[::GROUP]):
@@ -391,49 +387,12 @@ class BlockDual:
         on_progress : callable, optional
             Called with a `Report` after every pass; anything true ends the run.
         """
-        self.finish()
-        began, reason, proven = time.perf_counter(), None, False
-        limit = np.inf if max_passes is None else max_passes
-        while reason is None:
-            if not self.is_judged:
-                proven = self.judge(tol)
-                report = self.report(began, proven)
-                if proven and report.gap <= tol:
-                    reason = "gap"
-                elif on_progress is not None and on_progress(report):
-                    reason = "callback"
-            is_between = self.position == len(self.groups)  # not so when a run is taken up again
-            if reason is None and (self.n_rows == 0 or (is_between and self.n_passes >= limit)):
-                reason = "passes"
-            if reason is None:
-                proven = False
-                if not self.epoch(deadline):
-                    reason = "seconds"
-        if not proven:
-            self.measure()
-        return self.report(began, True)._replace(reason=reason)
+        return concluded(Passes(self, tol, max_passes, deadline, on_progress))
 
     def judge(self, tol: float) -> bool:
         """Whether `measure` was called, because the newest weights may be good enough."""
         self.is_judged = True
-        if not self.bounds.claims(self.dual, tol):
-            return False
-        self.measure()
-        self.bounds.learn(tol)
-        return True
-
-    def report(self, began: float, is_proven: bool) -> Report:
-        dual = self.bounds.lower if is_proven else self.dual
-        return Report(
-            self.n_passes + 1,
-            time.perf_counter() - began,
-            self.n_visits / max(1, self.n_rows),
-            self.bounds.primal,
-            dual,
-            self.bounds.gap(dual),
-            is_proven,
-            self.store.n_read,
-        )
+        return self.bounds.is_tested(self.dual, tol, self.measure)
 
     # ------------------------------------------------------------------ saving
 
@@ -506,7 +465,7 @@ class BlockDual:
         for name, count in zip(COUNTS, arrays["counts"].tolist(), strict=True):
             setattr(self, name, bool(count) if name.startswith("is_") else count)
         self.hinge, self.progressive.numbers[:] = float(arrays["hinge"][0]), arrays["progressive"]
-        if self.position == len(self.groups):
+        if self.is_between_passes:
             self.write_back()
 
     def close(self) -> None:

@@ -39,6 +39,7 @@ from ...kernels.budgets import check_buffer
 from ...kernels.support import BLOCK, Support
 from ...parameters import POSITIVE, Numbers, check_numbers, whole
 from ...saving.schema import MOST, Array, Entry, Schema
+from ...stopping import StopReason
 from ..kernel_learner import KernelTask, Margins, NoObjective, Part, check_task, refuse_zero_margins
 from ..learner import PROGRESSIVE, Progressive
 from . import _planes as pegasos_planes
@@ -135,9 +136,9 @@ class Pegasos:
         """The mean, or without one the last iterate."""
         return pegasos_planes.weights_of(state)
 
-    def done(self, epochs: int, mistakes) -> str | None:
+    def done(self, epochs: int, mistakes) -> StopReason | None:
         """Enough passes."""
-        return "epochs" if epochs >= self.epochs else None
+        return StopReason.EPOCHS if epochs >= self.epochs else None
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
         """A learner of streams, whose number of examples is not known."""

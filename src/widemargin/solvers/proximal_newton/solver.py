@@ -44,6 +44,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from ...oracle.subset import Restricted
 from ...parameters import Numbers, check_numbers, whole
 from ...run.bounds import DualPoint, box_point
+from ...run.certificate import relative_gap
 from ..dual_coordinate import box
 from ..dual_coordinate.solver import fused_loop
 from ..protocol import Bound
@@ -170,7 +171,7 @@ class ProximalNewton:
             state.awake[0], state.v[:] = m, state.centre
             state.best_linear[0] = state.centre_linear[0]
             if m < n:
-                self.solve_roughly(oracle, scaled, state, order)
+                self.solve_roughly(oracle, geometry, scaled, state, order)
         return state
 
     def ascend(self, oracle, cost, begun: box.BoxState, order: np.ndarray, rng, passes: int):
@@ -182,14 +183,14 @@ class ProximalNewton:
             oracle.tally.calls += order.size
         order.sort()
 
-    def solve_roughly(self, oracle, cost, state: ProximalState, order: np.ndarray) -> None:
+    def solve_roughly(self, oracle, geometry, cost, state: ProximalState, order) -> None:
         """Newton steps on a sample, as far as the run has passes for them."""
         most = oracle.tally.limit - RESERVED * oracle.n_examples
         for _ in range(SAMPLE_STEPS):
             if oracle.tally.calls + order.size > most:
                 return
             oracle.tally.calls += order.size
-            step = self.step(oracle.data, cost, state, order)
+            step = self.step(geometry, oracle.data, cost, state, order)
             if step.gap <= ROUGH or step.length == 0.0 or oracle.tally.is_late:
                 return
 
@@ -202,7 +203,7 @@ class ProximalNewton:
         if whole:
             wake(data, cost, state)
         oracle.tally.calls += n if whole else int(state.awake[0])
-        step = self.step(data, cost, state, state.order[: state.awake[0]])
+        step = self.step(geometry, data, cost, state, state.order[: state.awake[0]])
         bound = Bound(step.hinge, step.w) if whole else Bound(step.hinge)
         if step.length == 0.0:
             state.steps[0] = self.nap
@@ -214,20 +215,20 @@ class ProximalNewton:
         state.steps[0] += 1
         return state, bound
 
-    def step(self, data, cost, state: ProximalState, order: np.ndarray) -> Step:
+    def step(self, geometry, data, cost, state: ProximalState, order: np.ndarray) -> Step:
         """One Newton step on the examples of `order`."""
         sigma, w = float(state.sigma[0]), state.w.copy()
         # 1. the point b(w): its dual, and the gradient of the inner problem
         u = state.centre.copy()
         change, excess = respond(data, cost, state.beta, sigma, state.z, u, order)
         linear = float(state.centre_linear[0]) + change
-        dual = linear - 0.5 * float(u @ u)
-        if dual > float(state.best_linear[0]) - 0.5 * float(state.v @ state.v):
+        dual = geometry.dual(linear, u)
+        if dual > geometry.dual(float(state.best_linear[0]), state.v):
             state.v[:], state.best_linear[0] = u, linear
         hinge = float(state.centre_linear[0]) - float(w @ state.centre) + excess
-        primal, residual = 0.5 * float(w @ w) + hinge, w - u
+        primal, residual = geometry.value(w) + hinge, w - u
         gap, square = primal - dual, float(residual @ residual)
-        relative = gap / primal if primal > 0.0 else 0.0
+        relative = relative_gap(primal, dual)
         # 2. solved well enough: move the centre, weaken the proximal term
         if 0.5 * square <= self.accuracy * gap:
             recentre(data, cost, state.beta, sigma, state.z, order)

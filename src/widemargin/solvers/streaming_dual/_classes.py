@@ -11,8 +11,10 @@ import numpy as np
 from ...arrays.rows import Rows
 from ...arrays.vectors import aligned, padded
 from ...compile import kernel
+from ...geometry import Geometry
 from ...layouts.shapes import ClassRows
 from ...run.bounds import DualPoint, class_point
+from ...run.certificate import is_within
 from ...saving.schema import Array, Schema
 from ..dual_coordinate import classes
 from ..dual_coordinate.class_steps import block_pass, scores_of
@@ -37,7 +39,7 @@ class ClassCache(ArrayCache):
         self.norm = Growing(np.float64)
         size = (data.rows.n_columns + bool(data.rows.bias)) * padded(K)
         self.v, self.w, self.base = aligned(size), aligned(size), aligned(size)
-        self.base_error = aligned(size)
+        self.base_error, self.geometry = aligned(size), Geometry(size)
         self.is_stale = False  # `visit` moves v, and leaves linear behind
 
     @property
@@ -50,7 +52,7 @@ class ClassCache(ArrayCache):
             mass = self.loss[self.truth.array] * self.duals.array
             self.linear[0] = self.base_linear + float(mass.sum())
             self.is_stale = False
-        return float(self.linear[0] - 0.5 * self.v @ self.v)
+        return self.geometry.dual(float(self.linear[0]), self.v)
 
     @property
     def weights(self) -> np.ndarray:
@@ -71,7 +73,7 @@ class ClassCache(ArrayCache):
             for name in ("v", "w", "base", "base_error"):
                 wide = widened(getattr(self, name), old, new, bias, width)
                 setattr(self, name, self.placed(wide))
-            self.pool.n_columns = new
+            self.pool.n_columns, self.geometry = new, Geometry(self.v.size)
         data = data._replace(n_columns=self.pool.n_columns, cost=self.example_costs(oracle))
         duals, norm = np.zeros((n, len(self.loss))), np.empty(n)
         classes.begin(data, duals, norm)
@@ -171,7 +173,7 @@ class ClassCache(ArrayCache):
     def finish(self, gap: float, passes: int) -> None:
         """A few passes, then epochs over those not at rest, until the gap is small enough."""
         awake = self.step(FIRST)
-        if self.primal - self.dual <= gap * self.primal:
+        if is_within(self.primal, self.dual, gap):
             return
         everyone = np.arange(len(self), dtype=np.uint32)
         oracle, state = self.oracle(), self.state(awake if awake.size else everyone)
@@ -181,9 +183,9 @@ class ClassCache(ArrayCache):
             self.v += self.base  # it was made afresh from the kept examples alone
             self.linear[0] += self.base_linear
             self.is_stale = self.is_estimate = False
-            self.primal = 0.5 * float(self.w @ self.w) + bound.hinge + self.frozen()
+            self.primal = self.geometry.value(self.w) + bound.hinge + self.frozen()
             passes -= (oracle.tally.calls - calls) // len(self)
-            if self.primal - self.dual <= gap * self.primal:
+            if is_within(self.primal, self.dual, gap):
                 break
         self.n_visits += oracle.tally.calls
 
@@ -196,7 +198,7 @@ class ClassCache(ArrayCache):
         awake = np.empty(len(self), np.uint32)
         data, duals = self.class_data(), self.duals.array
         hinge, m = classes.survey(data, duals, self.norm.array, self.w, awake)
-        return 0.5 * float(self.w @ self.w) + hinge + self.frozen(), awake[:m].copy()
+        return self.geometry.value(self.w) + hinge + self.frozen(), awake[:m].copy()
 
     def passive(self, reserve: float) -> np.ndarray:
         every = np.arange(len(self))

@@ -23,6 +23,7 @@ import numpy as np
 from ...arrays.rounding import Bounded, U
 from ...arrays.rows import Rows
 from ...compile import kernel
+from ...geometry import Geometry
 from ...oracle.compiled import CompiledOracle
 from ...run.bounds import DualPoint
 from ...saving.schema import MOST, Array, Entry, Relation, Schema
@@ -197,6 +198,7 @@ class ArrayCache:
 
     v: np.ndarray
     w: np.ndarray
+    geometry: Geometry  # of weights in this layout
 
     def __init__(self, oracle, rng, truth: Any, reserve: float, width: int | None = None):
         rows = oracle.data.rows
@@ -417,6 +419,7 @@ class ArrayCache:
             column.extend(arrays[name])
         self.here, self.linear = arrays["here"].copy(), arrays["linear"].copy()
         self.v = self.placed(arrays["v"])
+        self.geometry = Geometry(self.v.size)
         self.w = self.placed(arrays["w"]) if arrays["w"].size else self.v
         self.retired.rows = arrays["retired.rows"].copy()
         self.retired.duals = arrays["retired.duals"].copy()

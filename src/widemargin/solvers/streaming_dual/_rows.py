@@ -9,6 +9,7 @@ from ...compile import kernel
 from ...geometry import Geometry
 from ...layouts.shapes import BoxRows, box_hinges, box_of
 from ...run.bounds import DualPoint, box_point
+from ...run.certificate import is_within
 from ...saving.schema import Array, Schema
 from ..dual_coordinate import box
 from ..learner import widened
@@ -31,11 +32,12 @@ class RowCache(ArrayCache):
         data: BoxRows = oracle.data
         self.epsilon, self.two_sided = float(data.epsilon), bool(data.two_sided)
         self.v = np.zeros(data.rows.n_columns + bool(data.rows.bias))
+        self.geometry = Geometry(self.v.size)
         self.w, self.base, self.base_error = self.v, np.zeros(self.v.size), np.zeros(self.v.size)
 
     @property
     def dual(self) -> float:
-        return float(self.linear[0] - 0.5 * self.v @ self.v)
+        return self.geometry.dual(float(self.linear[0]), self.v)
 
     @property
     def weights(self) -> np.ndarray:
@@ -55,7 +57,7 @@ class RowCache(ArrayCache):
             self.base = widened(self.base, old, new, bias)
             self.base_error = widened(self.base_error, old, new, bias)
             self.w = self.v if at_v else widened(self.w, old, new, bias)
-            self.pool.n_columns = new
+            self.pool.n_columns, self.geometry = new, Geometry(self.v.size)
         old_duals = np.zeros(n)
         self.returning(old_duals, row)
         packed = BoxRows(rows._replace(n_columns=self.pool.n_columns), *data[1:])
@@ -99,7 +101,7 @@ class RowCache(ArrayCache):
         _, hinge, _ = box.box_pass(self.data(), self.cost.array, state, state.active, np.inf)
         self.n_visits += len(order)
         self.w = self.v
-        self.estimate(0.5 * float(self.v @ self.v) + self.frozen(), hinge, len(order))
+        self.estimate(self.geometry.value(self.v) + self.frozen(), hinge, len(order))
 
     def lean_on(self, before: np.ndarray) -> None:
         """Let w follow v slowly from where it was: a mean over many visits is the better point."""
@@ -117,17 +119,17 @@ class RowCache(ArrayCache):
         for t in range(passes):
             _, bound = box.epoch(BATCH, oracle, state, self.rng)
             mean += (self.v - mean) / min(t + 1, MEAN)
-            primal = 0.5 * float(self.v @ self.v) + bound.hinge + self.frozen()
-            if exact or t == passes - 1 or primal - self.dual <= gap * primal:
+            primal = self.geometry.value(self.v) + bound.hinge + self.frozen()
+            if exact or t == passes - 1 or is_within(primal, self.dual, gap):
                 self.w = mean.copy()
                 self.primal, self.is_estimate = self.measured(), False
-                if self.primal - self.dual <= gap * self.primal:
+                if is_within(self.primal, self.dual, gap):
                     break
         self.n_visits += oracle.tally.calls
 
     def measured(self) -> float:
         self.n_visits += len(self)
-        value = 0.5 * float(self.w @ self.w) + self.frozen()
+        value = self.geometry.value(self.w) + self.frozen()
         return value + box_hinges(self.data(), self.cost.array, self.w) if len(self) else value
 
     def finish(self, gap: float, passes: int) -> None:
@@ -137,19 +139,19 @@ class RowCache(ArrayCache):
         if len(self.retired) or self.v.size > NEWTON_FEATURES:
             self.improve(gap, passes)
             return
-        oracle, solver, geometry = self.oracle(), ProximalNewton(), Geometry(self.v.size)
+        oracle, solver, geometry = self.oracle(), ProximalNewton(), self.geometry
         state = solver.init(oracle, geometry, Start(self.v, self.duals.array))
         self.primal, self.is_estimate = np.inf, False
         for _ in range(passes):
             state, bound = solver.epoch(oracle, geometry, state, self.rng)
             dual = geometry.dual(solver.linear(state), state.v)
-            w, primal = bound.w, 0.5 * float(state.w @ state.w) + bound.hinge
-            if w is None and primal - dual <= gap * primal:
+            w, primal = bound.w, geometry.value(state.w) + bound.hinge
+            if w is None and is_within(primal, dual, gap):
                 w = state.w.copy()
                 bound = bound._replace(hinge=oracle.measure(w))
-            if w is not None and 0.5 * float(w @ w) + bound.hinge < self.primal:
-                self.primal, self.w = 0.5 * float(w @ w) + bound.hinge, w
-            if self.primal - dual <= gap * self.primal:
+            if w is not None and (primal := geometry.value(w) + bound.hinge) < self.primal:
+                self.primal, self.w = primal, w
+            if is_within(self.primal, dual, gap):
                 break
         # The dual point: what follows from the final dual variables, afresh; it must not be worse.
         before = self.dual, self.duals.array.copy(), self.v, self.linear.copy()
@@ -158,7 +160,7 @@ class RowCache(ArrayCache):
         ascent = self.state(np.arange(len(self), dtype=np.uint32))
         box.restart(oracle.data, self.cost.array, ascent)
         for _ in range(ASCENTS):  # w has the better primal, v soon the better dual
-            if self.primal - self.dual <= gap * self.primal and self.dual >= before[0]:
+            if is_within(self.primal, self.dual, gap) and self.dual >= before[0]:
                 break
             box.epoch(BATCH, oracle, ascent, self.rng)
         if self.dual < before[0]:

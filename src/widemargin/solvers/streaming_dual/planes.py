@@ -38,6 +38,7 @@ from ...planes import (
 )
 from ...problem import GivesPlanes, PredictionLosses
 from ...run.bounds import DualPoint, no_point, plane_point
+from ...run.certificate import is_within
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...saving.tensorfile import named, under
 from ..dual_coordinate.solver import visit
@@ -142,7 +143,7 @@ class PlaneCache:
                 picks.append(i)
                 self.primal += float(free[i]) * hinges[i]
             i += 1
-            if len(picks) > fresh and self.primal - dual > gap * self.primal:
+            if len(picks) > fresh and not is_within(self.primal, dual, gap):
                 break
         chosen = np.array(picks, np.int64)
         return Explored(i, chosen, self.predicted_loss(oracle, chosen))
@@ -208,9 +209,9 @@ class PlaneCache:
             compact(self.state.planes, PATIENCE)
             for _ in range(SETTLING):
                 settle_all(self.state, self.state.w, self.rng.permutation(len(self)))
-            if exact or t == passes - 1 or self.primal - self.dual <= gap * self.primal:
+            if exact or t == passes - 1 or is_within(self.primal, self.dual, gap):
                 self.settle_primal()
-                if self.primal - self.dual <= gap * self.primal:
+                if is_within(self.primal, self.dual, gap):
                     break
             if t == test:
                 now = self.primal - self.dual

@@ -26,6 +26,7 @@ import numpy as np
 from ...layouts.shapes import BoxRows
 from ...parameters import NOT_NEGATIVE, SHARE, UNBOUNDED, check_numbers, whole
 from ...run.bounds import DualPoint
+from ...run.certificate import is_within
 from ...saving.schema import MOST, Array, Entry, Schema
 from ..dual_coordinate.solver import fused_loop
 from ..learner import PROGRESSIVE, Progressive
@@ -76,7 +77,7 @@ class OnGap:
         learner.pending += len(picks)
         learner.progressive_loss(end - begin, loss)
         cache.admit(picks)
-        if len(picks) >= fresh and cache.primal - cache.dual > self.gap * cache.primal:
+        if len(picks) >= fresh and not is_within(cache.primal, cache.dual, self.gap):
             learner.pending = 0
             cache.improve(self.slack * self.gap, self.passes, self.exact)
             cache.drop()

@@ -1,0 +1,186 @@
+"""One gap, one maker of certificates, one loop, one regulariser: searches of the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import widemargin
+from widemargin.stopping import StopReason
+
+PACKAGE = Path(widemargin.__file__).parent
+SOURCES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+HOME = "run/certificate.py"
+#: The judge of certificates works out everything by itself.
+JUDGE = "auditing/"
+#: Compiled searches for violators, which stop where the gap of the kept examples is too large.
+SEARCHES = {
+    ("solvers/streaming_dual/_rows.py", "explore_boxes"),
+    ("solvers/streaming_dual/_classes.py", "explore_classes"),
+}
+#: Where epochs of a solver are steps of another algorithm: on kept examples, or on kept planes.
+INNER = {
+    ("solvers/streaming_dual/_classes.py", "finish"),
+    ("solvers/streaming_dual/_rows.py", "finish"),
+    ("solvers/streaming_dual/_rows.py", "improve"),
+    ("solvers/wrappers.py", "epoch"),
+}
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def found(is_one) -> set[tuple[str, str]]:
+    """(file, innermost function) of all nodes that are one of these."""
+    places = set()
+    for name, tree in SOURCES.items():
+        for function in functions(tree):
+            nested = {
+                id(node)
+                for inner in functions(function)
+                if inner is not function
+                for node in ast.walk(inner)
+            }
+            if any(is_one(node) for node in ast.walk(function) if id(node) not in nested):
+                places.add((name, function.name))
+    return places
+
+
+def elsewhere(places: set[tuple[str, str]], *homes: str) -> set[tuple[str, str]]:
+    """Those that are not in these files."""
+    return {place for place in places if not place[0].startswith(homes)}
+
+
+# ------------------------------------------------------------------------ certificates
+
+
+def makes_certificate(node: ast.AST) -> bool:
+    """`Certificate(...)`, or `replace(certificate, ...)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = ast.unparse(node.func).split(".")[-1]
+    is_copy = called == "replace" and any("certificate" in ast.unparse(a) for a in node.args[:1])
+    return called == "Certificate" or (is_copy and "." in ast.unparse(node.func))
+
+
+def is_difference(node: ast.AST) -> bool:
+    """An upper bound less a lower one."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)):
+        return False
+    left, right = ast.unparse(node.left), ast.unparse(node.right)
+    return any(w in left for w in ("primal", "upper")) and any(
+        w in right for w in ("dual", "lower")
+    )
+
+
+def is_gap(node: ast.AST) -> bool:
+    """Such a difference relative to the upper bound, or compared with a share of it."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return is_difference(node.left)
+    if isinstance(node, ast.Compare) and is_difference(node.left):
+        upper = ast.unparse(node.left.left)  # type: ignore[attr-defined]
+        return any(upper in ast.unparse(side) for side in node.comparators)
+    return False
+
+
+def test_only_one_module_makes_certificates():
+    assert found(makes_certificate) & {(HOME, "make_certificate")}
+    assert not elsewhere(found(makes_certificate), HOME)
+
+
+def test_only_one_module_knows_what_a_gap_is():
+    assert found(is_gap) & {(HOME, "is_within")}
+    assert elsewhere(found(is_gap), HOME, JUDGE) == SEARCHES
+
+
+def test_best_and_claim_exist_once():
+    """Nobody else says what a failed claim teaches, or when rounding is in the way."""
+    for name in ("Best", "Claim", "is_hopeless"):
+        makers = {
+            file
+            for file, tree in SOURCES.items()
+            if not file.startswith("reproduce/")  # whose claims are those of papers
+            for node in tree.body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+        }
+        assert makers == {HOME}, name
+
+
+# ------------------------------------------------------------------------ the loop
+
+
+def test_only_one_loop_over_epochs():
+    def is_loop(node: ast.AST) -> bool:
+        return isinstance(node, ast.For | ast.While) and any(
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and part.func.attr in ("epoch", "end_pass")
+            for part in ast.walk(node)
+        )
+
+    assert elsewhere(found(is_loop), "reproduce/") == INNER
+    accounts = {
+        file
+        for file, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and {"begin", "step", "judge", "cut_short", "conclude"}
+        <= {part.name for part in functions(node)}
+    }
+    assert accounts == {"run/loop.py", "run/passes.py", "solvers/out_of_core/_bounds.py"}
+
+
+def test_reasons_to_stop_are_members():
+    """No function that says why a run ends spells a reason of ours as a string."""
+    tellers = {"reason", "reason_of", "done", "finished", "judge", "cut_short", "conclude", "go"}
+    for file, tree in SOURCES.items():
+        for function in functions(tree):
+            if function.name in tellers:
+                returns = (node for node in ast.walk(function) if isinstance(node, ast.Return))
+                texts = {text for node in returns for text in results(node.value)}
+                assert not texts & set(StopReason), (file, function.name)
+
+
+def results(node: ast.AST | None) -> Iterator[str]:
+    """The strings that an expression may be."""
+    if isinstance(node, ast.IfExp):
+        yield from results(node.body)
+        yield from results(node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        for part in node.values:
+            yield from results(part)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+# ------------------------------------------------------------------------ the regulariser
+
+
+def is_half_square(node: ast.AST) -> bool:
+    """0.5 * w @ w, with brackets or a `float` around the product or not."""
+    if not isinstance(node, ast.BinOp):
+        return False
+    left, right = node.left, node.right
+    if isinstance(node.op, ast.MatMult) and is_half_of(left):
+        return ast.dump(left.right) == ast.dump(right)  # type: ignore[attr-defined]
+    if isinstance(right, ast.Call) and ast.unparse(right.func) == "float":
+        right = right.args[0]
+    is_square = isinstance(right, ast.BinOp) and isinstance(right.op, ast.MatMult)
+    return is_half_of(node) and is_square and ast.dump(right.left) == ast.dump(right.right)
+
+
+def is_half_of(node: ast.AST) -> bool:
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    return is_product and isinstance(node.left, ast.Constant) and node.left.value == 0.5
+
+
+def test_only_geometry_knows_the_regulariser():
+    for text in ("0.5 * w @ w", "0.5 * (w @ w)", "a - 0.5 * float(w @ w)"):
+        assert any(is_half_square(node) for node in ast.walk(ast.parse(text))), text
+    assert found(is_half_square) & {("geometry.py", "value")}
+    assert not elsewhere(found(is_half_square), "geometry.py", JUDGE)
