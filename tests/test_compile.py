@@ -111,10 +111,48 @@ def test_an_edited_kernel_reaches_its_dependents_in_other_files(tmp_path):
     """`dot` of rows.py is inlined into, or called by, kernels of problems/ and solvers/."""
     source, home = copied_package(tmp_path / "source"), tmp_path / "cache"
     before = python(LOOK, home, source)
-    edit(source / "widemargin" / "rows.py", *DOT)
+    edit(source / "widemargin" / "arrays" / "rows.py", *DOT)
     after = python(LOOK, home, source)
     assert after == python(LOOK, tmp_path / "other cache", source)
     assert all(old != new for old, new in zip(before, after, strict=True))
+
+
+FIELDS = """
+from typing import NamedTuple
+import numpy as np
+from numba import njit
+from widemargin.compile import kernel
+
+
+class Pair(NamedTuple):
+    first: float
+    second: float
+
+
+def first(pair):
+    return pair.first
+
+first.__module__ = "widemargin.geometry"  # cached as one of the package that takes a foreign tuple
+print(kernel(first)(Pair(1.0, 2.0)))
+"""
+
+
+def test_fields_in_another_order_are_compiled_again(tmp_path):
+    """A tuple reaches a kernel as an argument: no import tells of it."""
+    module, home = tmp_path / "pairs.py", tmp_path / "cache"
+    for text, answer in (
+        (FIELDS, "1.0"),
+        (FIELDS, "1.0"),
+        (
+            FIELDS.replace(
+                "    first: float\n    second: float", "    second: float\n    first: float"
+            ),
+            "2.0",
+        ),
+    ):
+        module.write_text(text)
+        os.utime(module, (1e9, 1e9))  # to Numba a file of the same time and size is the same
+        assert python("import pairs", home, tmp_path) == [answer]
 
 
 ORACLE = """
@@ -199,7 +237,7 @@ oracle = make_oracle(Mine(), np.eye(2), np.ones(2), 1.0)
 print(oracle.find(0, np.array([0.75, 0.0]))[0])
 """
     assert python(look, home, tmp_path, source) == ["1.0"]
-    edit(source / "widemargin" / "rows.py", *DOT)
+    edit(source / "widemargin" / "arrays" / "rows.py", *DOT)
     assert python(look, tmp_path / "other cache", tmp_path, source) == ["0.0"]
     assert python(look, home, tmp_path, source) == ["0.0"]
 

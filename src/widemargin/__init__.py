@@ -69,6 +69,7 @@ _MODULES = {
     "datasets",
     "displays",
     "estimators",
+    "inference",
     "kernels",
     "losses",
     "metrics",

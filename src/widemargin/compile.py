@@ -4,7 +4,8 @@ Two rules keep a compiled result both quick to load and never stale:
 
 * `kernel` compiles a function of this package and caches it on disk. Numba checks only the file a
   function stands in; kernels here call kernels of other files, so the cache entry is stamped with
-  *all* sources of the package: any edit recompiles, nothing old is ever run.
+  the contents of *all* compiled sources that its file imports, and described by the fields of the
+  named tuples that it is given: nothing old is ever run.
 * A function that a caller chooses at run time (a problem's oracle, a solver's update) is passed as
   a **typed pointer** (`pointer`), which caches on disk and notices an edited function.
 
@@ -20,11 +21,12 @@ import logging
 import pickle
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from numba import config, njit, types
 from numba.core.caching import IndexDataCacheFile
+
+from .system.sources import package_stamp, stamp_of
 
 logger = logging.getLogger(__name__)
 
@@ -39,21 +41,31 @@ VECTOR = types.float64[::1]
 INDEX = types.uint32[::1]
 
 
-@lru_cache(None)
-def package_stamp() -> tuple[tuple[str, float, int], ...]:
-    """Name, time and size of every file of the package with a kernel or a packed layout in it."""
-    root = Path(__file__).parent
-    names = b"\n@kernel", b"\n@strict", b"\n@borrowing", b"\n@inlined", b"\ndef kernel"
-    marks = *names, b"(NamedTuple)"
-    files = (f for f in sorted(root.rglob("*.py")) if any(m in f.read_bytes() for m in marks))
-    return tuple((f.name, f.stat().st_mtime, f.stat().st_size) for f in files)
-
-
 UNREADABLE = (ImportError, AttributeError, EOFError, TypeError, ValueError, pickle.PickleError)
 
 
+def fields_of(kinds: Any) -> tuple:
+    """Names and fields of the named tuples among types, those within types included."""
+    found: list = []
+    for kind in kinds:
+        owner = getattr(kind, "instance_class", None)
+        if owner is not None:
+            found.append((owner.__qualname__, owner._fields))
+        found.extend(fields_of(getattr(kind, "types", ())))
+        found.extend(fields_of(getattr(getattr(kind, "signature", None), "args", ())))
+    return tuple(found)
+
+
+def described(key: tuple) -> tuple:
+    """Numba's key of an entry, which begins with a signature or its types, and its fields."""
+    return (*key, fields_of(getattr(key[0], "args", key[0])))
+
+
 class CacheFile(IndexDataCacheFile):
-    """Numba's cache of one function; what cannot be read is compiled again."""
+    """Numba's cache of one function; what cannot be read is compiled again.
+
+    To Numba a named tuple is its name and types: entries are told apart by the fields as well.
+    """
 
     def _load_index(self):
         try:
@@ -65,10 +77,14 @@ class CacheFile(IndexDataCacheFile):
     def load(self, key):
         """The entry of `key`, or None."""
         try:
-            return super().load(key)
+            return super().load(described(key))
         except UNREADABLE as error:
             logger.info("an entry of %s is not readable: %r", self._index_path, error)
             return None
+
+    def save(self, key, data):
+        """Keep an entry."""
+        super().save(described(key), data)
 
 
 def cached(function: Callable, owners: tuple[str, ...] = (), **more: Any) -> Any:
@@ -84,9 +100,9 @@ def cached(function: Callable, owners: tuple[str, ...] = (), **more: Any) -> Any
         logger.info("compiled code is not cached: %s", error)
         return njit(**options)(function)
     cache = dispatcher._cache
-    stamp = package_stamp()
+    stamp: Any = stamp_of(function.__module__)
     if not function.__module__.startswith("widemargin."):  # may call our kernels all the same
-        stamp = (cache._cache_file._source_stamp, *stamp)
+        stamp = (cache._cache_file._source_stamp, package_stamp())
     base = cache._impl.filename_base + ("-checked" if IS_CHECKED else "")
     if owners:
         base += "-" + hashlib.sha256(repr(owners).encode()).hexdigest()[:12]

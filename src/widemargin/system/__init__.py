@@ -4,6 +4,7 @@ platform         all that differs between operating systems: locks, signals, pro
                  work
 locking          one run at a time in a folder
 replacing        files written whole or not at all
+sources          which sources compiled code depends on
 printable        labels and names without what a terminal obeys
 user_warnings    warnings that point at the line of the caller
 """
