@@ -90,7 +90,7 @@ def test_models_are_the_same_however_patterns_are_stored(solver, monkeypatch, tm
     settings["random_state"] = 0
     lean = SVMClassifier(**settings).fit(X, y)
     assert not lean._machine.support.dense
-    monkeypatch.setattr("widemargin.kernels.MORE_COLUMNS", 1000)
+    monkeypatch.setattr("widemargin.kernels.functions.MORE_COLUMNS", 1000)
     full = SVMClassifier(**settings).fit(X, y)
     assert full._machine.support.dense
     scores = full.decision_function(X)

@@ -20,7 +20,8 @@ PLANTED = """
 import os, sys
 os.environ.update(NUMBA_BOUNDSCHECK="1", NUMBA_OPT="0", NUMBA_CACHE_DIR=sys.argv[1])
 import numpy as np
-from widemargin import simd, sparse_rows
+from widemargin.arrays import sparse_rows
+from widemargin.arrays import vectors as simd
 from widemargin.arrays.rows import as_rows, row_dot, write_plane
 
 rows = as_rows(np.eye(3))

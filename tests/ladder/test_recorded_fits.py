@@ -23,8 +23,8 @@ def test_fits_are_those_of_the_record(record, name):
     new, old = described(fitted(name)), record[name]
     assert overlap(new, old)
     assert new["solver"] == old["solver"]
-    if not old["certificate"]:  # nothing else ties the two together
-        assert agree(new, old, rtol=1e-3)
+    if not old["certificate"]:  # nothing else ties the two together, and a near tie is a coin
+        assert agree(new, old, rtol=0.05)
 
 
 @pytest.mark.parametrize(

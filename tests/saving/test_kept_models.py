@@ -15,14 +15,21 @@ KEPT = {
 }
 
 
+def leaves(item):
+    """What nested lists hold."""
+    return [leaf for part in item for leaf in leaves(part)] if isinstance(item, list) else [item]
+
+
 @pytest.mark.parametrize(("version", "name"), KEPT)
 def test_old_files_predict_what_they_did(version, name):
-    expected, found = KEPT[version, name], predictions(loaded(version, name), name)
-    if name.startswith(("tagger", "own", "chain", "hidden", "label")):
+    """Numbers to rounding, which differs between processors; kernel values may have 24 bits."""
+    model = loaded(version, name)
+    expected, found = leaves(KEPT[version, name]), leaves(predictions(model, name))
+    if not all(isinstance(leaf, float) for leaf in expected):
         assert found == expected
-    else:
-        assert len(found) == len(expected)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        return
+    rtol = 1e-5 if getattr(model, "is_kernel_machine", False) else 1e-9
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", LASTING)

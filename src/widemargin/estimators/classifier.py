@@ -326,7 +326,7 @@ class SVMClassifier(
         """Classes that appear late get their place among the others, if they may."""
         found = np.unique(np.asarray(chunk.y))
         new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
-        learner = None if self._run is None else self._run.learner
+        learner = getattr(getattr(self, "_run", None), "learner", None)
         is_matrix = not isinstance(self.output_kernel, str | Taxonomy)
         if learner is not None and new.size and is_matrix:
             raise ValueError(
@@ -346,7 +346,7 @@ class SVMClassifier(
 
     def _make_room(self, known: np.ndarray) -> None:
         """The learner of the `known` classes takes in those that `_admit_classes` found."""
-        learner = None if self._run is None else self._run.learner
+        learner = getattr(getattr(self, "_run", None), "learner", None)
         if learner is None:
             return
         for label in np.setdiff1d(self.classes_, known):

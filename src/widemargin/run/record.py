@@ -12,6 +12,7 @@ spacing        examples between two rows of the history
 seconds        so far
 fingerprint    [count, total] of the examples learnt from
 certificate    of the model as it stands, where there is one
+rounding       what its ends were moved by, as a share of the objective
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..saving.tensorfile import named
 from ..streams.fingerprint import Fingerprint
 from .certificate import restored
 
-COUNTS = ("rows", "passes", "n_rows", "n_calls", "total_cost", "spacing")
+COUNTS = ("rows", "passes", "n_rows", "n_calls", "total_cost", "spacing", "rounding")
 
 
 class Record(NamedTuple):
@@ -58,7 +59,7 @@ def give_back(run, record: Record) -> None:
     run.learner.restore(record.arrays)
     run.rng.bit_generator.state = books["rng"]
     for name in (*COUNTS, "seconds"):
-        setattr(run, name, books[name])
+        setattr(run, name, books.get(name, 0.0))  # files of 0.1.0 have no rounding
     run.fingerprint = Fingerprint(*books["fingerprint"])
     certificate = books["certificate"]
     run.certificate = None if certificate is None else restored(certificate)

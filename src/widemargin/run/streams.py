@@ -116,7 +116,7 @@ class StreamRun:
         self.stopped = False
         self.is_torn = False  # an error came in the middle of learning from a chunk
         self.is_open_ended = False  # passes go on until the gap is small
-        self.is_hopeless = False  # whether rounding keeps the gap above `tol`
+        self.rounding = 0.0  # of the certificate, as a share of the objective
         self._began: float | None = None
         self.spacing = FIRST_SPACING  # examples between two rows of the history
         self._told = -np.inf  # when whoever watches was told last
@@ -136,19 +136,23 @@ class StreamRun:
         return False
 
     def proven(self, certificate: Certificate, rounding: float) -> Certificate:
-        """Keep a certificate, whose ends were moved outwards by `rounding`.
+        """Keep a certificate, whose ends were moved outwards by `rounding`."""
+        self.certificate, self.rounding = certificate, rounding / size_of(certificate.primal)
+        return certificate
 
-        Rounding ends the run where it alone exceeds `tol` and is what the gap consists of, or where
-        the passes since the proof before have not halved the gap.
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether rounding ends the run.
+
+        It does where it alone exceeds `tol` and is what the gap consists of, or where the passes
+        since the proof before have not halved the gap.
         """
-        rounding /= size_of(certificate.primal)
+        if self.certificate is None or self.rounding <= self.tol:
+            return False
         earlier = (self.history["exact"] == 1.0) & (self.history["passes"] < self.passes)
         before = self.history["gap"][earlier]
-        is_slow = before.size > 0 and certificate.gap > 0.5 * before[-1]
-        is_all = certificate.gap <= self.tol + rounding
-        self.certificate = certificate
-        self.is_hopeless = rounding > self.tol and (is_slow or is_all)
-        return certificate
+        is_slow = before.size > 0 and self.certificate.gap > 0.5 * before[-1]
+        return is_slow or self.certificate.gap <= self.tol + self.rounding
 
     # -------------------------------------------------------------- time and books
 

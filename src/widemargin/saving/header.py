@@ -48,6 +48,7 @@ BOOKS = (
     Item("n_rows", int, 0, MOST, none=True),
     Item("seconds", float, 0.0),
     Item("total_cost", float, 0.0),
+    Item("rounding", float, 0.0, optional=True),
     Item("fingerprint", list, longest=2),
     Item("certificate", dict, none=True),
     Item("spacing", int, 1, MOST),

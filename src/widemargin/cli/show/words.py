@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import Any
 
-from ...stopping import known_reason
 from ...system.printable import printable
 
 SCOPES = {
@@ -140,6 +139,8 @@ def stop_words(reason: str | None) -> str:
     """Why a fit ended."""
     if reason is None:
         return "it has not ended"
+    from ...stopping import known_reason  # imports NumPy
+
     known = known_reason(reason)
     return reason if known is None else known.words
 
