@@ -54,7 +54,7 @@ def convert_annotations(args: Any) -> int:
     lost = write_annotations(found, args.output, args.to)
     if not args.quiet:
         boxes = sum(map(len, found.records))
-        say(f"{many(len(found), 'images')} with {many(boxes, "objects")} in {args.output}")
+        say(f"{many(len(found), 'images')} with {many(boxes, 'objects')} in {args.output}")
         for text in found.skipped[:SHOWN]:
             say(f"left out: {text}")
     if len(found.skipped) > (0 if args.quiet else SHOWN):
