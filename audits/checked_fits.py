@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import widemargin as wm
+from widemargin.inference import expand_labels, max_flow
 from widemargin.problems import Regression
 from widemargin.streams import ArrayStream, SvmlightStream, read_sequences
 
@@ -133,6 +134,14 @@ def text(rng) -> None:
     read_sequences(io.BytesIO(b"N\tw=a\tb:2\nV\tw=c\n\nN\tw=a\n"), format="crfsuite")
 
 
+def cuts(rng) -> None:
+    """Flows and expansions on a random graph."""
+    edges, cost = rng.integers(0, N, (4 * N, 2)), rng.random(4 * N)
+    ends = {"from_source": rng.random(N), "to_sink": rng.random(N)}
+    max_flow(edges, cost, cost, **ends)
+    expand_labels(rng.standard_normal((N, 3)), edges, cost)
+
+
 def fits() -> dict[str, Callable[[Any], None]]:
     """All of them by name."""
     found: dict[str, Callable[[Any], None]] = {
@@ -141,6 +150,7 @@ def fits() -> dict[str, Callable[[Any], None]]:
         "novelty": novelty,
         "taxonomy": taxonomy,
         "bags": bags,
+        "cuts": cuts,
         "tags": tagging,
         "tags, steps": partial(tagging, constraints=[(0, 2)], solver="one_slack"),
         "tags, slack": partial(tagging, rescaling="slack", solver="block_frank_wolfe"),

@@ -64,11 +64,13 @@ _HOMES = {
     "Validation": "stopping",
 }
 _MODULES = {
+    "annotations",
     "auditing",
     "checking",
     "datasets",
     "displays",
     "estimators",
+    "inference",
     "kernels",
     "losses",
     "metrics",

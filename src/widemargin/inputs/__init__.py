@@ -2,4 +2,5 @@
 
 sequences    sequences of positions in one matrix, and the vocabulary that numbers their features
 queries      rows as queries: `Query`, and `Queries`, which never splits one
+images       files, Pillow's images and arrays as arrays of uint8
 """
