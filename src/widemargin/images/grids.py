@@ -73,8 +73,10 @@ class WindowGrid:
         rows, columns = (self.shapes + 2 * self.context).T
         first = np.append(0, np.cumsum(rows * columns * N_NUMBERS))
         sizes = np.ascontiguousarray(self.sizes, np.float64)
-        whole = (np.ascontiguousarray(part, np.int64) for part in (rows, columns, first))
-        return GridArrays(self.cell, self.context, *whole, sizes, self.template.astype(np.int64))
+        rows, columns, first, template = (
+            np.ascontiguousarray(part, np.int64) for part in (rows, columns, first, self.template)
+        )
+        return GridArrays(self.cell, self.context, rows, columns, first, sizes, template)
 
     @property
     def n_features(self) -> int:

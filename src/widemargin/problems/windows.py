@@ -65,35 +65,20 @@ class WindowRows(NamedTuple):
     grid: GridArrays
 
 
-class Windows:
-    """One box in each image.
+class PlainWindows:
+    """One box in each image, by Python functions alone: for features that are read from a file.
 
     Parameters
     ----------
     grid : WindowGrid
-
-    Examples
-    --------
-    >>> from widemargin.images.grids import choose_grid
-    >>> from widemargin.images.levels import image_windows
-    >>> grid = choose_grid(np.array([[0.0, 0, 32, 32]]), window_area=1024)
-    >>> problem = Windows(grid)
-    >>> x = image_windows(np.zeros((64, 64), np.uint8), grid)
-    >>> truth = problem.truth(x, (9, 0, 40, 31))
-    >>> truth.window.box, problem.loss(truth, truth)
-    ((8.0, 0.0, 40.0, 32.0), 0.0)
     """
 
     def __init__(self, grid: WindowGrid):
         self.grid = grid
         self.n_features = grid.n_features
-        self.oracle = window_oracle
-        self.slack_oracle = window_slack_oracle
 
     def __repr__(self) -> str:
-        return f"Windows({len(self.grid.shapes)} templates, {len(self.grid.sizes)} sizes)"
-
-    # ------------------------------------------------------------ plain Python
+        return f"{type(self).__name__}({len(self.grid.shapes)} templates, {len(self.grid.sizes)} sizes)"
 
     def joint_feature(self, x: ImageWindows, y) -> np.ndarray:
         """phi(x, y)."""
@@ -134,8 +119,8 @@ class Windows:
     def window(self, x: ImageWindows, number: int, boxes: np.ndarray | None = None) -> Window:
         """The window of a number."""
         boxes = window_boxes(x, self.grid) if boxes is None else boxes
-        place = place_of(self.grid.arrays, x.level, int(number))
-        return Window(*map(int, place), tuple(boxes[number].tolist()))
+        level, row, column = place_of(self.grid.arrays, x.level, int(number))
+        return Window(int(level), int(row), int(column), tuple(boxes[number].tolist()))
 
     def truth(self, x: ImageWindows, box) -> TrueWindow:
         """The window closest to a box."""
@@ -157,7 +142,30 @@ class Windows:
         reach = iou(np.array([own.box]), np.array([target]))[0, 0]
         return Sought(np.array([target], np.float64), int(number), float(reach))
 
-    # ------------------------------------------------------------ compiled
+
+class Windows(PlainWindows):
+    """One box in each image.
+
+    Parameters
+    ----------
+    grid : WindowGrid
+
+    Examples
+    --------
+    >>> from widemargin.images.grids import choose_grid
+    >>> from widemargin.images.levels import image_windows
+    >>> grid = choose_grid(np.array([[0.0, 0, 32, 32]]), window_area=1024)
+    >>> problem = Windows(grid)
+    >>> x = image_windows(np.zeros((64, 64), np.uint8), grid)
+    >>> truth = problem.truth(x, (9, 0, 40, 31))
+    >>> truth.window.box, problem.loss(truth, truth)
+    ((8.0, 0.0, 40.0, 32.0), 0.0)
+    """
+
+    def __init__(self, grid: WindowGrid):
+        super().__init__(grid)
+        self.oracle = window_oracle
+        self.slack_oracle = window_slack_oracle
 
     def pack(self, X: Sequence[ImageWindows], Y) -> WindowRows:
         """Arrays for compiled code; features of a store are not copied."""
@@ -168,7 +176,8 @@ class Windows:
         target = np.concatenate([one.box for one in sought]) if sought else np.empty((0, 4))
         truth = np.array([one.truth for one in sought], np.int64)
         reach = np.array([one.reach for one in sought], np.float64)
-        return WindowRows(*store.tables(), target, truth, reach, self.grid.arrays)
+        parts = *store.tables(), target, truth, reach, self.grid.arrays
+        return WindowRows._make(parts)
 
     def rounding(self, data: WindowRows, w: np.ndarray, slack: bool) -> np.ndarray:
         """What rounding may do to the planes, one number for all; see `layouts/sizes.py`."""
