@@ -151,10 +151,7 @@ def oracle_of(task: str, source: str, rescaling: str = "margin", weighted: bool 
             )
     if source.startswith("python"):
         return PythonOracle(problem, X, Y, C, weights, rescaling)
-    oracle = make_oracle(problem, X, Y, C, weights, rescaling)
-    if "planes" in source:
-        oracle.may_fuse = False
-    return oracle
+    return make_oracle(problem, X, Y, C, weights, rescaling, may_fuse="planes" not in source)
 
 
 def check(result, name: str, planes, cost, written, best) -> None:
