@@ -78,7 +78,8 @@ class PlainWindows:
         self.n_features = grid.n_features
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.grid.shapes)} templates, {len(self.grid.sizes)} sizes)"
+        counts = f"{len(self.grid.shapes)} templates, {len(self.grid.sizes)} sizes"
+        return f"{type(self).__name__}({counts})"
 
     def joint_feature(self, x: ImageWindows, y) -> np.ndarray:
         """phi(x, y)."""
