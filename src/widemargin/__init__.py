@@ -64,6 +64,7 @@ _HOMES = {
     "Validation": "stopping",
 }
 _MODULES = {
+    "annotations",
     "auditing",
     "checking",
     "datasets",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import reference
@@ -113,10 +115,10 @@ def test_every_solver_reaches_the_reference(name, rescaling, source):
     written = reference.written_out(problem.n_features)
     best = reference.solve(planes, 0.5 * weights, written)
     X = sp.csr_matrix(X.astype(np.float32)) if source == "csr32" else X
-    build = PythonOracle if source == "python" else make_oracle
+    build = (
+        PythonOracle if source == "python" else partial(make_oracle, may_fuse=source != "planes")
+    )
     oracle = build(problem, X, y, 0.5, weights, rescaling)
-    if source == "planes":
-        oracle.may_fuse = False
     rng, stop = np.random.default_rng(0), Gap(TOL) | Passes(3000)
     result = run(SOLVERS[name], oracle, Geometry(problem.n_features), rng, stop)
     assert result.stopped_by == "gap", result.certificate

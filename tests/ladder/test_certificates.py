@@ -153,8 +153,7 @@ def test_history_ends_with_the_certificate():
 def test_optimality_conditions_of_planes(name, task):
     """Feasible alpha; w = w(v); mass only on planes that attain the hinge."""
     problem, X, Y, planes, cost, _, best = judged(task)
-    oracle, geometry = make_oracle(problem, X, Y, C), geometry_of(problem)
-    oracle.may_fuse = False
+    oracle, geometry = make_oracle(problem, X, Y, C, may_fuse=False), geometry_of(problem)
     result = run(SOLVERS[name], oracle, geometry, np.random.default_rng(0), Gap(1e-8))
     state = result.state if isinstance(result.state, DualState) else result.state.dual
     store, v, linear, apart = state.planes, np.zeros(problem.n_features), 0.0, 0.0

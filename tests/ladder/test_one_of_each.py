@@ -6,7 +6,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 import widemargin
+from widemargin.geometry import Geometry
+from widemargin.oracle import CompiledOracle, Oracle, PythonOracle, Restricted, make_oracle
+from widemargin.oracle.memory import Recalled, Remembering
+from widemargin.oracle.threads import Parallel
+from widemargin.problems import Binary, RealFunction
 from widemargin.stopping import StopReason
 
 PACKAGE = Path(widemargin.__file__).parent
@@ -184,3 +191,66 @@ def test_only_geometry_knows_the_regulariser():
         assert any(is_half_square(node) for node in ast.walk(ast.parse(text))), text
     assert found(is_half_square) & {("geometry.py", "value")}
     assert not elsewhere(found(is_half_square), "geometry.py", JUDGE)
+
+
+# ------------------------------------------------------------------------ oracles
+
+#: Where oracles are made, and what an oracle holds.
+ORACLES = "oracle/"
+#: Classes that must have every member of the protocol: those that find planes, and the wrappers.
+ARE_ORACLES = PythonOracle, CompiledOracle, Restricted, Parallel, Remembering, Recalled
+
+
+def test_solvers_never_see_the_problem():
+    """Solvers ask oracles; what is behind a `Source` is for `oracle/` alone."""
+
+    def sees(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Attribute) or node.attr != "problem":
+            return False
+        return ast.unparse(node.value).split(".")[-1].strip("_") in ("oracle", "source", "memory")
+
+    places = found(sees)
+    assert any(place.startswith(ORACLES) for place, _ in places)
+    assert not {place for place in places if not place[0].startswith(ORACLES)}
+    for name, tree in SOURCES.items():
+        if name.startswith("solvers/"):
+            imported = {
+                alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("problem")
+                for alias in node.names
+            }
+            assert not imported - {"ProblemError"}, name
+
+
+def test_nobody_sets_attributes_of_an_oracle():
+    """Everything an oracle knows it is given when it is made."""
+
+    def sets(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            return False
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        written = [part for target in targets for part in ast.walk(target)]
+        return any(
+            isinstance(part, ast.Attribute)
+            and isinstance(part.ctx, ast.Store)
+            and ast.unparse(part.value).split(".")[-1].strip("_") in ("oracle", "memory")
+            for part in written
+        )
+
+    assert not found(sets)
+
+
+def test_wrappers_of_oracles_delegate_by_name():
+    """No member is looked up at run time, and none of the protocol is missing."""
+    tellers = {(file, name) for file, name in found(lambda node: True) if name == "__getattr__"}
+    assert not {place for place in tellers if place[0].startswith(ORACLES)}
+    members = {name for name in vars(Oracle) if not name.startswith("_")}
+    assert {"sweep", "find", "measure", "tally", "is_exact", "rounding"} <= members
+    oracle = PythonOracle(RealFunction(), [0.0, 1.0], [0.5, -0.5])
+    memory = Remembering(oracle, Geometry(2).arrays)
+    made = [oracle, make_oracle(Binary(2), np.eye(2), np.array([1.0, -1.0]), 1.0), memory]
+    made += [Restricted(oracle, np.arange(1)), Parallel(oracle), Recalled(memory)]
+    assert {type(one) for one in made} == set(ARE_ORACLES)
+    for one in made:
+        assert not {name for name in members if not hasattr(one, name)}, type(one)

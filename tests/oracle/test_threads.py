@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import reference
@@ -50,9 +52,8 @@ def classes(n: int = 60):
 
 def solved(solver, source: str, rescaling: str = "margin", tol: float = 1e-5):
     problem, X, Y = words() if source == "python" else classes()
-    build = PythonOracle if source == "python" else make_oracle
+    build = PythonOracle if source == "python" else partial(make_oracle, may_fuse=False)
     oracle = build(problem, X, Y, 0.5, None, rescaling)
-    oracle.may_fuse = False
     stop = Gap(tol) | Passes(2000)
     return run(solver, oracle, Geometry(problem.n_features), np.random.default_rng(0), stop)
 

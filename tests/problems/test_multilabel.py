@@ -290,10 +290,8 @@ def test_separate_labels_have_the_same_optimum(name, source):
     problem, X, Y, weights, best, planes, written = case("none", "margin")
     target = np.where(Y == 1, problem.costs[:, 0], -problem.costs[:, 1])
     separate = SeparateLabels(3, 3, 0.5)
-    oracle = CompiledOracle(
-        separate.oracle, separate.pack(X, target), Y.size, separate, 0.5, np.repeat(weights, 3)
-    )
-    oracle.may_fuse = source == "fused"
+    parts = separate.pack(X, target), Y.size, separate, 0.5, np.repeat(weights, 3)
+    oracle = CompiledOracle(separate.oracle, *parts, may_fuse=source == "fused")
     rng, stop = np.random.default_rng(0), Gap(TOL) | Passes(3000)
     result = run(SOLVERS[name], oracle, Geometry(separate.n_features), rng, stop)
     assert result.stopped_by == "gap"

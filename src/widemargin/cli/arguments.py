@@ -14,6 +14,8 @@ from .errors import UsageError
 EXIT_CODES = (
     "exit codes: 0 done; 1 bad data, model or file; 2 wrong usage; 130 interrupted; 143 terminated"
 )
+#: Formats of annotations, as `annotations/formats.py` has them.
+ANNOTATIONS = ("voc", "coco", "yolo", "imglab", "csv", "parse", "masks")
 SOLVERS = (
     "auto",
     "streaming_dual",
@@ -323,14 +325,30 @@ def add_report(commands: Any) -> None:
 
 
 def add_convert(commands: Any) -> None:
-    text = "svmlight to Parquet or Arrow and back; the format of OUT goes by its ending"
+    text = (
+        "svmlight to Parquet or Arrow and back, the format of OUT goes by its ending; with --to "
+        "annotations of images from any format to any other"
+    )
     parser = new_command(commands, "convert", text, "convert:convert")
     parser.add_argument("data", nargs="+", metavar="IN", help=DATA)
     parser.add_argument("output", metavar="OUT", help="- for svmlight on standard output")
     base = "write svmlight with the first feature as 0, not 1"
     parser.add_argument("--to-zero-based", action="store_true", help=base)
+    add_annotations(parser)
     add_reading(parser)
     add_output(parser, json=False)
+
+
+def add_annotations(parser: argparse.ArgumentParser) -> None:
+    """How annotations of images are read and written."""
+    group = parser.add_argument_group("annotations of images")
+    group.add_argument("--to", choices=ANNOTATIONS, help="the format of OUT, a file or a folder")
+    group.add_argument("--from", dest="source", choices=ANNOTATIONS, help="default: by IN")
+    images = "where the images are; for sizes that IN does not tell, and to check that all exist"
+    group.add_argument("--images", metavar="DIR", help=images)
+    group.add_argument("--names", metavar="A,B", help="the classes of YOLO by number")
+    skip = "leave out what cannot be read, and count it"
+    group.add_argument("--skip-bad-images", action="store_true", help=skip)
 
 
 def add_demo(commands: Any) -> None:

@@ -7,14 +7,23 @@ from typing import Any
 from ..streams import Prefetched, write_svmlight
 from ..streams.opening import ARROW_ENDINGS
 from ..streams.svmlight.writer import written
-from .errors import NEEDS_ARROW, CommandError
+from .errors import NEEDS_ARROW, CommandError, UsageError
 from .reading.rows import check_output, naming, open_data
 from .show.speaking import give, say
 from .show.words import many
 
+#: So many of the images that are left out are named.
+SHOWN = 5
+
 
 def convert(args: Any) -> int:
     """The command."""
+    if args.to is not None:
+        return convert_annotations(args)
+    for name in ("source", "images", "names", "skip_bad_images"):
+        if getattr(args, name):
+            option = "from" if name == "source" else name.replace("_", "-")
+            raise UsageError(f"--{option} is for annotations of images; name their format, --to.")
     if args.output != "-":
         check_output(args.output, inputs=args.data)
     stream = open_data(args, args.data)
@@ -26,6 +35,33 @@ def convert(args: Any) -> int:
             n_rows = write_rows(reader, args.output, args.to_zero_based)
     if not args.quiet:
         say(f"{many(n_rows, 'rows')} in {args.output}")
+    return 0
+
+
+def convert_annotations(args: Any) -> int:
+    """Annotations of images in another format; what it cannot hold is told."""
+    from ..annotations import read_annotations, write_annotations
+
+    if len(args.data) > 1:
+        raise UsageError("annotations are converted one file or folder at a time.")
+    found = read_annotations(
+        args.data[0],
+        args.source or "auto",
+        images=args.images,
+        classes=args.names.split(",") if args.names else None,
+        skip_bad=args.skip_bad_images,
+    )
+    lost = write_annotations(found, args.output, args.to)
+    if not args.quiet:
+        boxes = sum(map(len, found.records))
+        say(f"{many(len(found), 'images')} with {many(boxes, 'objects')} in {args.output}")
+        for text in found.skipped[:SHOWN]:
+            say(f"left out: {text}")
+    if len(found.skipped) > (0 if args.quiet else SHOWN):
+        say(f"{many(len(found.skipped), 'images or boxes')} left out in all")
+    if lost:
+        words = ", ".join(f"{name} ({count:,})" for name, count in sorted(lost.items()))
+        say(f"warning: {args.to} cannot hold, and has lost: {words}")
     return 0
 
 

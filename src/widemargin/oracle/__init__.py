@@ -1,18 +1,21 @@
 """Where planes come from. An oracle owns the only loop over examples.
 
-protocol    calls and deadlines, costs of examples, what a sweep and its update are
+protocol    `Oracle`: what an oracle must have; calls and deadlines, costs of examples
+source      `Source`: the problem and its rescaling, closed
 python      `PythonOracle`: a problem's three functions, called from Python
 compiled    `CompiledOracle`: a problem's compiled function, called through a typed pointer
 making      `make_oracle`: the fastest of the two that a problem offers
+around      `Around`: what all wrappers of an oracle share
 subset      `Restricted`: an oracle on a part of its examples
 memory      `Remembering`, `Recalled`: planes kept, so that a slow oracle is asked seldom
 threads     `Parallel`: planes of a batch of examples found by threads at one w
 """
 
 from .compiled import CompiledOracle, check_layout, compiled_sweep, oracle_signature
-from .making import make_oracle
+from .making import make_oracle, oracle_of
 from .protocol import (
     CHUNK,
+    Oracle,
     OutOfTime,
     Tally,
     example_costs,
@@ -21,20 +24,24 @@ from .protocol import (
     update_signature,
 )
 from .python import PythonOracle
+from .source import Source
 from .subset import Restricted
 
 __all__ = [
     "CHUNK",
     "CompiledOracle",
+    "Oracle",
     "OutOfTime",
     "PythonOracle",
     "Restricted",
+    "Source",
     "Tally",
     "check_layout",
     "compiled_sweep",
     "example_costs",
     "lost_by_planes",
     "make_oracle",
+    "oracle_of",
     "oracle_signature",
     "sweep_one_by_one",
     "update_signature",

@@ -23,6 +23,7 @@ from ..run.bounds import (
     summed,
 )
 from .protocol import CHUNK, Tally, example_costs, update_signature
+from .source import source_of
 
 
 def check_layout(data: Any, n: int) -> None:
@@ -42,19 +43,36 @@ class CompiledOracle:
     data : NamedTuple of arrays
         What `problem.pack(X, Y)` made.
     n_examples : int
-    problem : object with `n_features`
+    problem : object with `n_features`, or Source
+        A source says which rescaling the function is of.
+    C : float
+    weights : array (n,), optional
+        Factor of C per example.
+    X, Y : sequences, optional
+        The examples before they were packed.
+    may_fuse : bool
+        Whether a loop of the layout's own may take the place of planes; those are margin-rescaled.
     """
 
-    def __init__(self, function, data, n_examples, problem, C=1.0, weights=None):
+    def __init__(
+        self,
+        function,
+        data,
+        n_examples,
+        problem,
+        C=1.0,
+        weights=None,
+        X=None,
+        Y=None,
+        may_fuse=True,
+    ):
         check_layout(data, int(n_examples))
-        self.function, self.data, self.problem = function, data, problem
-        self.n_examples, self.n_features = int(n_examples), int(problem.n_features)
-        self.C, self.weights, self.may_fuse = C, weights, True
-        self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
+        self.function, self.data, self.source = function, data, source_of(problem)
+        self.n_examples, self.n_features = int(n_examples), self.source.n_features
+        self.C, self.weights, self.X, self.Y = C, weights, X, Y
+        self.may_fuse = bool(may_fuse) and self.source.rescaling == "margin"
+        self.is_estimate = self.source.is_approximate
         self.is_exact = not self.is_estimate
-        self.X: Any = None  # the examples before they were packed, where they are known
-        self.Y: Any = None
-        self.rescaling = "margin"
         self.tally = Tally()
         self._buffers: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -74,7 +92,8 @@ class CompiledOracle:
         return np.arange(self.n_examples)
 
     @property
-    def buffers(self):
+    def buffers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Room for the entries of one plane."""
         if self._buffers is None:
             self._buffers = np.zeros(self.n_features, np.uint32), np.zeros(self.n_features)
         return self._buffers
@@ -104,7 +123,7 @@ class CompiledOracle:
 
     def bounded(self, w: np.ndarray) -> Bounded:
         """`measure` with a bound on its error."""
-        slack, data = self.rescaling == "slack", self.data
+        slack, data = self.source.rescaling == "slack", self.data
         if self.is_layout and not (slack and isinstance(data, BoxRows | SeparateRows)):
             self.tally.calls += self.n_examples
             if isinstance(data, BoxRows):
@@ -122,11 +141,11 @@ class CompiledOracle:
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
         """By how much <w, delta> and hinges may be wrong, per example or one number for all."""
-        slack = self.rescaling == "slack"
+        slack = self.source.rescaling == "slack"
         if self.is_layout:
             return layout_rounding(self.data, w, slack)
-        if isinstance(self.problem, BoundsRounding):
-            return self.problem.rounding(self.data, w, slack)
+        if isinstance(self.source.problem, BoundsRounding):
+            return self.source.problem.rounding(self.data, w, slack)
         return np.zeros(1)
 
     @property
@@ -139,7 +158,7 @@ class CompiledOracle:
         """Whether planes are rows and losses as they are, without an operation that rounds."""
         exact = isinstance(self.data, ClassRows | SeparateRows)
         exact |= isinstance(self.data, BoxRows) and self.data.epsilon == 0.0
-        return exact and self.rescaling == "margin"
+        return exact and self.source.rescaling == "margin"
 
     @property
     def compact_cost(self) -> np.ndarray:

@@ -7,19 +7,39 @@ from typing import Any
 from ..problem import Compiled, CompiledSlack
 from .compiled import CompiledOracle
 from .python import PythonOracle
+from .source import Source
 
 
-def make_oracle(problem: Any, X, Y, C: float, weights=None, rescaling: str = "margin"):
-    """The fastest oracle the problem offers for this rescaling."""
+def make_oracle(
+    problem: Any, X, Y, C: float, weights=None, rescaling: str = "margin", may_fuse: bool = True
+):
+    """The fastest oracle the problem offers for this rescaling.
+
+    Parameters
+    ----------
+    problem : Problem or GivesPlanes
+    X, Y : sequences of equal length
+    C : float
+        Weight of the hinges.
+    weights : array (n,), optional
+        Factor of C per example.
+    rescaling : "margin" or "slack"
+    may_fuse : bool
+        False asks for planes even where the packed examples have a loop of their own.
+    """
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling is {rescaling!r}; 'margin' or 'slack' is needed.")
-    if rescaling == "margin" and isinstance(problem, Compiled):
+    return oracle_of(Source(problem, rescaling), X, Y, C, weights, may_fuse)
+
+
+def oracle_of(source: Source, X, Y, C: float, weights=None, may_fuse: bool = True):
+    """`make_oracle` of a source, over any examples."""
+    problem = source.problem
+    if source.rescaling == "margin" and isinstance(problem, Compiled):
         function: Any = problem.oracle
-    elif rescaling == "slack" and isinstance(problem, CompiledSlack):
+    elif source.rescaling == "slack" and isinstance(problem, CompiledSlack):
         function = problem.slack_oracle
     else:
-        return PythonOracle(problem, X, Y, C, weights, rescaling)
-    oracle = CompiledOracle(function, problem.pack(X, Y), len(Y), problem, C, weights)
-    oracle.X, oracle.Y, oracle.rescaling = X, Y, rescaling
-    oracle.may_fuse = rescaling == "margin"  # the layouts' own loops are margin-rescaled
-    return oracle
+        return PythonOracle(problem, X, Y, C, weights, source.rescaling)
+    examples = len(Y), source, C, weights
+    return CompiledOracle(function, problem.pack(X, Y), *examples, X=X, Y=Y, may_fuse=may_fuse)

@@ -13,13 +13,14 @@ import numpy as np
 from numba import typeof, types
 
 from ..compile import VECTOR, kernel, pointer
-from ..planes import add_plane, empty_planes, evaluate, grow, remember, sparse_dot
-from .protocol import sweep_one_by_one, update_signature
+from ..planes import Planes, add_plane, empty_planes, evaluate, grow, remember, sparse_dot
+from .around import Around
+from .protocol import Oracle, sweep_one_by_one, update_signature
 from .subset import Restricted
 from .threads import Parallel
 
 
-class Remembering:
+class Remembering(Around):
     """An oracle that keeps the planes it finds, so that `Recalled` can sweep over them for nothing.
 
     Parameters
@@ -33,11 +34,17 @@ class Remembering:
     """
 
     def __init__(self, oracle, geometry, preventive: int = 0):
-        self.oracle, self.geometry, self.preventive = oracle, geometry, preventive
+        super().__init__(oracle)
+        self.geometry, self.preventive = geometry, preventive
         self.planes = empty_planes(oracle.n_examples)
 
-    def __getattr__(self, name: str):
-        return getattr(self.oracle, name)
+    def turn_to(self, oracle: Oracle) -> None:
+        """Ask this oracle from now on, which is over the same examples."""
+        self.oracle = oracle
+
+    def take(self, planes: Planes) -> None:
+        """Keep these planes in place of those there are."""
+        self.planes = planes
 
     def find(self, i: int, w: np.ndarray):
         """The most violated plane of example i, which is kept."""
@@ -78,16 +85,17 @@ class Remembering:
         return inner if isinstance(inner, Parallel) else None
 
 
-class Recalled:
+class Recalled(Around):
     """An oracle that answers from what a `Remembering` one has kept, without inference."""
 
-    is_exact = False
-
     def __init__(self, memory: Remembering):
+        super().__init__(memory.oracle)
         self.memory = memory
 
-    def __getattr__(self, name: str):
-        return getattr(self.memory.oracle, name)
+    @property
+    def is_exact(self) -> bool:
+        """Kept planes need not attain the hinges."""
+        return False
 
     def sweep(self, update, state, w, order, grow=None):
         """Visit `order`; the best kept plane stands for the most violated one."""

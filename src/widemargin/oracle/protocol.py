@@ -1,19 +1,31 @@
-"""What all oracles share: calls and deadlines, costs of examples, the loop in Python.
+"""What an oracle is: the examples of one fit, as solvers and the run see them.
 
-`sweep(update, state, w, order, grow)` of an oracle asks for the most violated plane of each example
-in `order` and hands it to the solver's compiled `update(state, w, i, loss, index, value) -> bool`.
-An update that answers False has no room left: `grow(state)` makes some and the sweep goes on.
+A solver asks an oracle for planes and never sees the problem behind it. What it may ask for is
+`Oracle`, and nothing else; each member says what it
+
+    represents   what a number or an array stands for
+    requires     what the caller must bring
+    ensures      what holds of the answer
+
+`PythonOracle` and `CompiledOracle` find planes. Around them stand `Restricted` (a part of the
+examples), `Parallel` (threads), `Remembering` and `Recalled` (planes that are kept): an `Around`
+asks the oracle inside for all that it does not do itself, member by member.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numba import types
 
+from ..arrays.rounding import Bounded
 from ..compile import INDEX, VECTOR
+from .source import Source
 
 #: Examples per compiled call where a list of them must not cost memory.
 CHUNK = 8_192
@@ -45,6 +57,139 @@ class Tally:
         if self.is_late:
             raise OutOfTime
 
+    def forget(self) -> None:
+        """Begin again: no calls, no deadline, no limit."""
+        self.calls, self.cache_hits, self.deadline, self.limit = 0, 0, np.inf, np.inf
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is asked for inside is not counted, and has no deadline."""
+        kept = self.calls, self.cache_hits, self.deadline, self.limit
+        self.forget()
+        try:
+            yield
+        finally:
+            self.calls, self.cache_hits, self.deadline, self.limit = kept
+
+
+#: A plane of one example: loss, indices (uint32, each once) and values of delta.
+SparsePlane = tuple[float, np.ndarray, np.ndarray]
+
+
+class Oracle(Protocol):
+    """The examples of a fit; see the head of this file.
+
+    Arrays belong to the oracle: callers read them. `w` is always (n_features,) float64, finite and
+    contiguous.
+    """
+
+    # ------------------------------------------------------------ sizes and costs
+
+    @property
+    def n_examples(self) -> int:
+        """Represents the number of all examples, whether a solver visits them or not."""
+
+    @property
+    def n_features(self) -> int:
+        """Represents the number of weights, d."""
+
+    @property
+    def examples(self) -> np.ndarray:
+        """Represents the numbers of the examples to visit, rising; all but in a subset."""
+
+    @property
+    def C(self) -> float:
+        """Represents the factor of all hinges."""
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Represents the factor of C of each example, (n_examples,), or None where all are 1."""
+
+    @property
+    def cost(self) -> np.ndarray:
+        """Represents C_i = C weights_i of each example, (n_examples,)."""
+
+    @property
+    def compact_cost(self) -> np.ndarray:
+        """Represents the same; ensures one number, (1,), where compiled code takes it for all."""
+
+    @property
+    def total_cost(self) -> float:
+        """Represents sum_i C_i over all examples."""
+
+    # ------------------------------------------------------------ what is promised
+
+    @property
+    def is_exact(self) -> bool:
+        """Represents whether planes found attain their hinges, so that a sweep knows these."""
+
+    @property
+    def is_estimate(self) -> bool:
+        """Represents whether even `measure` may be too small, since decoding is approximate."""
+
+    @property
+    def is_layout(self) -> bool:
+        """Represents whether `data` has one of the shapes of `layouts/shapes.py`."""
+
+    @property
+    def may_fuse(self) -> bool:
+        """Represents whether a loop of the layout's own may take the place of planes."""
+
+    @property
+    def has_exact_planes(self) -> bool:
+        """Represents whether planes are written without an operation that rounds."""
+
+    # ------------------------------------------------------------ what examples are made of
+
+    @property
+    def source(self) -> Source:
+        """Represents the problem and its rescaling, closed: oracles over other examples."""
+
+    @property
+    def X(self) -> Any:
+        """Represents the inputs as they came, to be taken from and kept; None where not known."""
+
+    @property
+    def Y(self) -> Any:
+        """Represents the truths as they came; None where not known."""
+
+    @property
+    def data(self) -> Any:
+        """Represents the examples as compiled code takes them; empty where there is none."""
+
+    # ------------------------------------------------------------ planes
+
+    @property
+    def tally(self) -> Tally:
+        """Represents the calls made so far, and the deadline; the run sets the latter."""
+
+    def sweep(
+        self, update: Callable, state: Any, w: np.ndarray, order: Any, grow: Callable | None = None
+    ) -> Any:
+        """Hand the most violated plane of each example to a compiled `update`, in `order`.
+
+        Requires `update(state, w, i, loss, index, value) -> bool`; where it may answer False, for
+        want of room, `grow(state)` with more room. `w` may be an array that the update changes:
+        then each plane is found at the weights of that moment (of a batch, with threads).
+        Ensures the state after the last example, each call in the tally, OutOfTime where the
+        deadline passes before a call from Python, ProblemError naming the example that failed.
+        """
+
+    def find(self, i: int, w: np.ndarray) -> SparsePlane:
+        """The most violated plane of example i; ensures (0, nothing) for the truth's."""
+
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list[SparsePlane]:
+        """Up to k planes of example i, the most violated first; ensures [] where none are known."""
+
+    def measure(self, w: np.ndarray) -> float:
+        """Sum of C_i hinge_i(w) over *all* examples; ensures an upper bound unless estimated."""
+
+    def bounded(self, w: np.ndarray) -> Bounded:
+        """`measure` with what rounding may have taken from it."""
+
+    def rounding(self, w: np.ndarray) -> np.ndarray:
+        """How wrong <w, delta> and hinges may be, (n_examples,), or (1,) for all of them."""
+
 
 def example_costs(C: float, weights, n: int) -> np.ndarray:
     """C_i = C * weight_i."""
@@ -61,12 +206,12 @@ def sweep_one_by_one(oracle, update, state, w, order, grow):
     return state
 
 
-def lost_by_planes(oracle, w: np.ndarray, of_planes: bool = True) -> tuple[float, float]:
+def lost_by_planes(oracle: Oracle, w: np.ndarray, of_planes: bool = True) -> tuple[float, float]:
     """What planes with dual variables up to C_i lost to rounding: at w, and in all entries.
 
     An entry is an inner product with a unit vector, so all of them lose what weights of 1 show.
     """
-    if not of_planes or getattr(oracle, "has_exact_planes", False):
+    if not of_planes or oracle.has_exact_planes:
         return 0.0, 0.0
     at_w, away = (float(np.sum(oracle.cost * oracle.rounding(u))) for u in (w, np.ones(w.size)))
     return at_w, away

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
-from ..problem import BoundsRounding, Compiled, GivesPlanes, ListsOutputs, ProblemError, as_sparse
-from ..rescaling import find_plane, ranked_planes
+from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse
+from ..rescaling import find_plane
 from .protocol import Tally, example_costs, sweep_one_by_one
+from .source import Source
 
 
 class PythonOracle:
@@ -27,22 +28,25 @@ class PythonOracle:
     rescaling : "margin" or "slack"
     """
 
+    data: Any = ()
+    is_layout = may_fuse = has_exact_planes = False
+
     def __init__(self, problem, X, Y, C=1.0, weights=None, rescaling="margin"):
-        self.problem, self.X, self.Y, self.rescaling = problem, X, Y, rescaling
+        self.source, self.X, self.Y = Source(problem, rescaling), X, Y
         self.C, self.weights = C, weights
-        self.n_examples, self.n_features = len(Y), int(problem.n_features)
-        self.cost = example_costs(C, weights, self.n_examples)
+        self.n_examples, self.n_features = len(Y), self.source.n_features
+        self.cost = self.compact_cost = example_costs(C, weights, self.n_examples)
         self.total_cost = float(self.cost.sum())
         self.examples = np.arange(self.n_examples)
         self.tally = Tally()
-        searching = rescaling == "slack" and not isinstance(problem, ListsOutputs | GivesPlanes)
-        self.is_exact = not searching and not getattr(problem, "decode_is_approximate", False)
-        self.is_estimate = bool(getattr(problem, "decode_is_approximate", False))
+        self.is_estimate = self.source.is_approximate
+        self.is_exact = not self.source.is_searching and not self.is_estimate
 
     def look(self, i: int, w: np.ndarray):
         """What `find_plane` found for example i, not counted; errors name the example."""
         try:
-            found = find_plane(self.problem, self.X[i], self.Y[i], w, self.rescaling)
+            source = self.source
+            found = find_plane(source.problem, self.X[i], self.Y[i], w, source.rescaling)
             index, value = as_sparse(found.plane.delta, self.n_features, "delta")
         except Exception as error:
             raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
@@ -81,19 +85,19 @@ class PythonOracle:
 
     def rounding(self, w: np.ndarray) -> np.ndarray:
         """That of the problem's own functions, where the problem knows it."""
-        if not isinstance(self.problem, BoundsRounding):
+        problem = self.source.problem
+        if not isinstance(problem, BoundsRounding):
             return np.zeros(1)
-        return self.problem.rounding(self.packed, w, self.rescaling == "slack")
+        return problem.rounding(self.packed, w, self.source.rescaling == "slack")
 
     @cached_property
     def packed(self) -> Any:
         """The examples as compiled code takes them, where the problem has any."""
-        is_compiled = isinstance(self.problem, Compiled)
-        return self.problem.pack(self.X, self.Y) if is_compiled else (self.X, self.Y)
+        problem = self.source.problem
+        return problem.pack(self.X, self.Y) if isinstance(problem, Compiled) else (self.X, self.Y)
 
     def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
         """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
-        if not isinstance(self.problem, ListsOutputs) or isinstance(self.problem, GivesPlanes):
+        if not self.source.lists_outputs:
             return []
-        planes = ranked_planes(self.problem, self.X[i], self.Y[i], w, self.rescaling, k)
-        return [(p.loss, *as_sparse(p.delta, self.n_features, "delta")) for p in planes]
+        return self.source.ranked(self.X[i], self.Y[i], w, k)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from .around import Around
+from .protocol import Oracle
 
-class Restricted:
+
+class Restricted(Around):
     """An oracle that solvers visit only on a subset of the examples.
 
     Hinges are never negative, so what is learnt on a subset stays a lower bound for the whole.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    examples : array of int
+        The numbers to visit, rising.
     """
 
-    def __init__(self, oracle, examples: np.ndarray):
-        self.oracle, self.examples = oracle, examples
+    def __init__(self, oracle: Oracle, examples: np.ndarray):
+        super().__init__(oracle)
+        self._examples = examples
 
-    def __getattr__(self, name: str):
-        return getattr(self.oracle, name)
+    @property
+    def examples(self) -> np.ndarray:
+        """The part."""
+        return self._examples

@@ -27,6 +27,7 @@ from numba import typeof, types
 from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum, gamma
 from ..compile import INDEX, VECTOR, pointer
 from ..problem import ProblemError
+from .around import Around
 from .compiled import CompiledOracle, oracle_signature
 from .protocol import update_signature
 from .python import PythonOracle
@@ -57,7 +58,7 @@ class Found(NamedTuple):
         return np.add.reduceat(terms, self.start[:-1]) * (np.diff(self.start) > 0)
 
 
-class Parallel:
+class Parallel(Around):
     """An oracle that finds planes in threads.
 
     Parameters
@@ -69,17 +70,16 @@ class Parallel:
         Examples whose planes are found at one w.
     """
 
+    oracle: CompiledOracle | PythonOracle
+
     def __init__(self, oracle, workers: int | None = None, batch: int = 64):
         if not isinstance(oracle, CompiledOracle | PythonOracle):
             raise ValueError(
                 f"threads cannot share a {type(oracle).__name__} oracle: Threaded goes outside, "
                 "as in Threaded(Cached(solver))."
             )
-        self.oracle, self.batch = oracle, int(batch)
-        self.workers = workers or os.cpu_count() or 1
-
-    def __getattr__(self, name: str):
-        return getattr(self.oracle, name)
+        super().__init__(oracle)
+        self.batch, self.workers = int(batch), workers or os.cpu_count() or 1
 
     def batches(self, order, w: np.ndarray, batch: int | None = None) -> Iterator[tuple]:
         """(examples, what was found for them), part after part; w is read when a batch begins."""

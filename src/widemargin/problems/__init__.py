@@ -12,6 +12,7 @@ chain              sequences of labels
 ranking            lists of documents, four losses
 ranking_oracles    the plane of the most violated ranking
 matching           bipartite assignment, decoded by linear programming
+windows            one window of an image out of all positions and sizes
 bags               the hidden candidate of a bag; gives planes
 real_function      plain Python; the worked example of the tutorial
 weights            weights and starts of parts, checked where callers can reach compiled code
@@ -29,6 +30,7 @@ from .real_function import RealFunction
 from .regression import Regression
 from .separate_labels import SeparateLabels
 from .shared_classes import SharedClasses
+from .windows import Windows
 
 __all__ = [
     "AveragePrecision",
@@ -46,4 +48,5 @@ __all__ = [
     "RocArea",
     "SeparateLabels",
     "SharedClasses",
+    "Windows",
 ]

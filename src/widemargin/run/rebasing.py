@@ -80,7 +80,7 @@ def _(state: WrappedState, shift: Shift, geometry) -> WrappedState | None:
     if inner is None:
         return None
     memory = state.memory
-    memory.planes = rebased_planes(memory.planes, shift, geometry, inner.v.size)
+    memory.take(rebased_planes(memory.planes, shift, geometry, inner.v.size))
     return state._replace(inner=inner, w=inner.w, v=inner.v)
 
 

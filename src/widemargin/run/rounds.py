@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from ..oracle.protocol import Tally
 from ..problem import CompletesAll, GivesPlanes, ProblemError, difference
 from ..solvers import Start
 from ..stopping import Reason, Rule, StopReason
@@ -201,7 +200,7 @@ def concave_convex(
     if w is not None:
         w = np.maximum(w, geometry.lower)
         objective, start = objective_of(oracle, geometry, w), Start(w)
-        oracle.tally = Tally()
+        oracle.tally.forget()
     outcome: Outcome | None = None
     rows: list[list[float]] = []
     columns: dict[str, list] = {}
@@ -223,7 +222,7 @@ def concave_convex(
         if changed.size:
             following = data.completed(new)
             value = fresh = objective_of(following, geometry, w)
-            following.tally = Tally()
+            following.tally.forget()
             check_descent(oracle, value, certificate.primal)
             value = min(value, certificate.primal)
         numbers = [value, certificate.primal, certificate.dual, certificate.gap, changed.size]
@@ -240,7 +239,7 @@ def concave_convex(
         if gain <= min_gain * abs(objective):
             reason = StopReason.GAIN
             break
-        by_loss = oracle.rescaling == "slack" and not isinstance(data.problem, GivesPlanes)
+        by_loss = oracle.source.rescaling == "slack" and oracle.source.has_outputs
         moved = data.shift(hidden, new, by_loss)
         state = None
         if moved is not None and last.state is not None:

@@ -374,7 +374,7 @@ def measure_stream(
             )
         total = total.plus(oracle.bounded(w))
         is_estimate |= oracle.is_estimate
-        if dual_w is not None and not (has_rows and getattr(oracle, "is_layout", False)):
+        if dual_w is not None and not (has_rows and oracle.is_layout):
             lost += lost_by_planes(oracle, dual_w)
     return Measured(total, is_estimate, (float(lost[0]), float(lost[1]))), found
 

@@ -33,7 +33,6 @@ import numpy as np
 
 from ..compile import kernel
 from ..parameters import check_numbers, whole
-from ..problem import GivesPlanes
 from ..stopping import StopReason
 from .protocol import Mistakes
 
@@ -115,9 +114,9 @@ class Perceptron:
 
 def check_fits(oracle, geometry) -> None:
     """Refuse what has no meaning for a perceptron."""
-    if isinstance(oracle.problem, GivesPlanes):
+    if not oracle.source.has_outputs:
         raise ValueError(
-            f"perceptron needs outputs that are right or wrong; {type(oracle.problem).__name__} "
+            f"perceptron needs outputs that are right or wrong; {oracle.source.name} "
             "gives planes without them. Use 'dual_coordinate'."
         )
     if not geometry.is_plain:
@@ -125,7 +124,7 @@ def check_fits(oracle, geometry) -> None:
             "perceptron regularises nothing: prior=... and nonnegative=... need another solver, "
             "such as 'dual_coordinate'."
         )
-    if oracle.rescaling != "margin":
+    if oracle.source.rescaling != "margin":
         raise ValueError(
             "perceptron corrects by predictions and has no slack to rescale; use "
             "rescaling='margin', or another solver."

@@ -96,7 +96,7 @@ class Cached(Wrapper):
         """One exact epoch, then cached ones."""
         memory = state.memory
         if memory.oracle is not oracle:  # the subset has grown
-            memory.oracle = oracle
+            memory.turn_to(oracle)
         inner, bound = self.solver.epoch(memory, geometry, state.inner, rng)
         recalled = Recalled(memory)
         value = geometry.dual(self.solver.linear(inner), inner.v)

@@ -16,7 +16,7 @@ from ...geometry import Geometry, check_size
 from ...layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows, box_losses
 from ...oracle.compiled import CompiledOracle
 from ...oracle.making import make_oracle
-from ...oracle.protocol import CHUNK, Tally
+from ...oracle.protocol import CHUNK
 from ...run.callbacks import SklearnCallbacks
 from ...run.epochs import run
 from ...saving.models import LEARNT
@@ -310,11 +310,8 @@ def with_columns(X: Any, columns: int) -> Any:
 
 def mean_hinge(oracle, w: np.ndarray) -> float:
     """Of all examples by their weights; what it takes is not counted."""
-    tally, oracle.tally = oracle.tally, Tally()
-    try:
+    with oracle.tally.aside():
         return oracle.measure(w) / oracle.total_cost
-    finally:
-        oracle.tally = tally
 
 
 def stop_rule(estimator, rule: Rule | None, spent: float = 0.0) -> Rule:

@@ -107,7 +107,7 @@ class OneSlack:
         state = with_cut(state, dual_point(total.cut), geometry, self.patience)
         state = solved(state, geometry, self.tol * gap)
         whole = len(oracle.examples) == oracle.n_examples
-        known = None if getattr(oracle, "is_layout", False) else error  # rows are measured closer
+        known = None if oracle.is_layout else error  # rows are measured closer
         return state, Bound(seen, w if whole else None, error=known)
 
     def linear(self, state: Cuts) -> float:

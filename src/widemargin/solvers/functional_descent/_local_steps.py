@@ -56,8 +56,6 @@ from ...planes import (
     sparse_dot,
     take_in,
 )
-from ...problem import GivesPlanes, ListsOutputs, as_sparse
-from ...rescaling import ranked_planes
 from ..cutting_planes.simplex_qp import solve_simplex_qp
 
 #: Rounds of a step at most; sweeps over the planes of a round at most.
@@ -209,9 +207,8 @@ class Ascent:
         holder, w = Clamped(self.state, before, self.ceiling), self.state.w
         for i in self.order.tolist():
             x, y = one_of(oracle.X, i), oracle.Y[i]
-            for plane in ranked_planes(oracle.problem, x, y, w, oracle.rescaling):
-                found = as_sparse(plane.delta, oracle.n_features, "delta")
-                while not keep_clamped(holder, w, i, float(plane.loss), *found):
+            for loss, index, value in oracle.source.ranked(x, y, w):
+                while not keep_clamped(holder, w, i, float(loss), index, value):
                     holder = grow_clamped(holder)
         self.state = holder.inner
 
@@ -290,14 +287,13 @@ class Cutting:
 
 def check_clamped(oracle, ceiling: float) -> None:
     """Refuse clamped residuals where the most violated plane cannot be found."""
-    name = type(oracle.problem).__name__
+    name = oracle.source.name
     if not oracle.is_exact:
         raise ValueError(
             f"Clamped residuals need an exact oracle, and that of {name} is approximate here; use "
             "residuals='free'."
         )
-    can_list = isinstance(oracle.problem, ListsOutputs)
-    if np.isfinite(ceiling) and (not can_list or isinstance(oracle.problem, GivesPlanes)):
+    if np.isfinite(ceiling) and not oracle.source.lists_outputs:
         raise ValueError(
             f"A ceiling needs all outputs of an example, and {name} does not list them "
             "(`outputs(x)`); leave ceiling at infinity."

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ...geometry import Geometry
 from ...kernels.functions import Linear
 from ...kernels.support import Support
-from ...oracle.making import make_oracle
+from ...oracle.making import oracle_of
 from ...saving.schema import MOST, Array, Relation, Schema
 from ...saving.tensorfile import named, under
 from ...system.user_warnings import warn_user
@@ -33,7 +33,7 @@ from ..dual_coordinate.solver import blend
 from ..learner import PROGRESSIVE, Progressive, WithoutObjective
 from ..protocol import Mistakes
 from ..streaming_dual.example_arrays import EXAMPLES, example_arrays, examples_of
-from ..streaming_dual.planes import joined, predicted_losses, size_of, taken, widening
+from ..streaming_dual.planes import joined, size_of, taken, widening
 from ._local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from ._revisits import Revisits
 from ._working_set import NEW, OMEGA, ROW, WorkingSet
@@ -168,8 +168,8 @@ class PlaneDescent(WithoutObjective):
         """Losses of examples that are new, before they are learnt from; weights tell the best."""
         if not new.size:
             return
-        X, Y, problem = taken(oracle.X, new), taken(oracle.Y, new), oracle.problem
-        losses = np.array([predicted_losses(problem, X, Y, mean) for mean in self.means])
+        X, Y, source = taken(oracle.X, new), taken(oracle.Y, new), oracle.source
+        losses = np.array([source.prediction_losses(X, Y, mean) for mean in self.means])
         self.counts[CALLS] += new.size * len(self.means)
         self.progressive.add(new.size, float(losses[self.best].sum()))
         self.losses += self.n_steps * (losses @ omega)
@@ -260,7 +260,7 @@ class PlaneDescent(WithoutObjective):
                 continue
             places = numbers - (came + n - len(self.Y))
             X, Y = taken(self.X, places), taken(self.Y, places)
-            sample = make_oracle(oracle.problem, X, Y, 1.0, weights, oracle.rescaling)
+            sample = oracle_of(oracle.source, X, Y, 1.0, weights)
             self.learn(sample, np.arange(places.size), weights, are_new)
             self.counts[CALLS] += sample.tally.calls
         if len(self.Y) > self.window:

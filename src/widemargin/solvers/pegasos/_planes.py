@@ -27,7 +27,7 @@ from ...geometry import Geometry
 from ...saving.schema import MOST, Array, Entry, Schema
 from ..learner import PROGRESSIVE, Progressive, WithoutObjective
 from ..protocol import Mistakes
-from ..streaming_dual.planes import predicted_losses, taken, widening
+from ..streaming_dual.planes import taken, widening
 
 #: Places of `numbers`: t - 1, the factor of w, p, W, examples and entries that wait for a step,
 #: and of this epoch: hinges above 0, their sum, visits.
@@ -134,7 +134,7 @@ class PegasosStream(WithoutObjective):
             new = order[row + order >= self.counts[0]]
             if new.size:
                 X, Y = taken(oracle.X, new), taken(oracle.Y, new)
-                losses = predicted_losses(oracle.problem, X, Y, self.w)
+                losses = oracle.source.prediction_losses(X, Y, self.w)
                 self.progressive.add(new.size, float(losses.sum()))
             self.course, mistakes = pass_over(self.course, oracle, order)
             self.last = mistakes.numbers or {}

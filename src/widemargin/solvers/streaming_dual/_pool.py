@@ -203,7 +203,7 @@ class ArrayCache:
     def __init__(self, oracle, rng, truth: Any, reserve: float, width: int | None = None):
         rows = oracle.data.rows
         self.rng, self.C, self.reserve = rng, float(oracle.C), reserve
-        self.problem, self.function = oracle.problem, oracle.function
+        self.source, self.function = oracle.source, oracle.function
         self.pool = RowPool(rows.n_columns, rows.bias)
         self.truth, self.cost = Growing(truth), Growing(np.float64)
         self.duals, self.row_numbers = Growing(np.float64, width), Growing(np.int64)
@@ -264,7 +264,7 @@ class ArrayCache:
     def oracle(self) -> CompiledOracle:
         """The kept examples as a batch problem."""
         costs = self.cost.array
-        return CompiledOracle(self.function, self.data(), len(self), self.problem, 1.0, costs)
+        return CompiledOracle(self.function, self.data(), len(self), self.source, 1.0, costs)
 
     def passive(self, reserve: float) -> np.ndarray:
         """Which examples carry no mass, and are further than `reserve` from violating."""

@@ -20,7 +20,7 @@ from ...compile import kernel
 from ...geometry import Geometry, GeometryArrays
 from ...inputs.sequences import Sequences, joined_sequences
 from ...layouts.shapes import BoxRows, ClassRows
-from ...oracle.making import make_oracle
+from ...oracle.making import oracle_of
 from ...planes import (
     DualState,
     Planes,
@@ -36,7 +36,6 @@ from ...planes import (
     settle_all,
     sparse_dot,
 )
-from ...problem import GivesPlanes, PredictionLosses
 from ...run.bounds import DualPoint, no_point, plane_point
 from ...run.certificate import is_within
 from ...saving.schema import MOST, Array, Entry, Schema
@@ -68,7 +67,7 @@ class PlaneCache:
 
     def __init__(self, oracle, geometry: Geometry, rng: np.random.Generator, reserve: float = 0.0):
         self.rng, self.geometry = rng, geometry
-        self.problem, self.rescaling = oracle.problem, oracle.rescaling
+        self.source = oracle.source
         self.X: Any = []
         self.Y: Any = []
         self.row_numbers = np.empty(0, np.int64)
@@ -116,7 +115,7 @@ class PlaneCache:
     def widen(self, oracle) -> None:
         """Room for the weights of features that are new."""
         widen = widening(oracle, self.state.w.size, self.geometry)
-        self.geometry, self.problem = Geometry(oracle.n_features), oracle.problem
+        self.geometry, self.source = Geometry(oracle.n_features), oracle.source
         v, scratch = widen(self.state.v), widen(self.state.scratch)
         self.state = self.state._replace(geometry=self.geometry.arrays, v=v, w=v, scratch=scratch)
         self.base = self.base._replace(v=widen(self.base.v), error=widen(self.base.error))
@@ -151,7 +150,7 @@ class PlaneCache:
     def predicted_loss(self, oracle, picks: np.ndarray) -> float:
         """Loss of the predictions of some. (A hinge of 0 means that the truth was predicted.)"""
         X, Y = taken(oracle.X, picks), taken(oracle.Y, picks)
-        return float(predicted_losses(self.problem, X, Y, self.state.w).sum())
+        return float(self.source.prediction_losses(X, Y, self.state.w).sum())
 
     def admit(self, picks: np.ndarray) -> None:
         """Keep these examples of the part, with the planes that `explore` found."""
@@ -173,7 +172,7 @@ class PlaneCache:
         """The kept examples as a batch problem."""
         if self._oracle is None:
             costs = self.state.cost
-            self._oracle = make_oracle(self.problem, self.X, self.Y, 1.0, costs, self.rescaling)
+            self._oracle = oracle_of(self.source, self.X, self.Y, 1.0, costs)
         return self._oracle
 
     def visit(self, order: np.ndarray) -> None:
@@ -346,18 +345,6 @@ class PlaneCache:
 STATE = ("cost", "mass", "hinge", "rest", "still", "linear", "gained", "v")
 
 
-def predicted_losses(problem, X, Y, w: np.ndarray) -> np.ndarray:
-    """Losses of the predictions of examples, (n,)."""
-    if len(Y) and isinstance(problem, PredictionLosses):
-        return problem.prediction_losses(X, Y, w)
-    predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
-    found = np.zeros(len(Y))
-    for k in range(len(Y)):
-        x = X[k].toarray().ravel() if sp.issparse(X) else X[k]
-        found[k] = float(problem.loss(Y[k], predict(x, w)))
-    return found
-
-
 def empty_state(oracle, geometry: Geometry) -> DualState:
     """No examples yet."""
     state = seeded_state(oracle, geometry)
@@ -433,9 +420,9 @@ def longer(vector: np.ndarray, size: int) -> np.ndarray:
 
 def widening(oracle, old: int, geometry: Geometry) -> Callable[[np.ndarray], np.ndarray]:
     """What makes room in `old` flat weights for the columns of this part that are new."""
-    data, new = getattr(oracle, "data", None), oracle.n_features
+    data, new = oracle.data, oracle.n_features
     if new > old and geometry.is_plain:
-        if getattr(oracle.problem, "appends_features", False):
+        if oracle.source.appends_features:
             return lambda w: longer(w, new)
         if isinstance(data, BoxRows | ClassRows):
             width = 1 if isinstance(data, BoxRows) else data.loss.shape[0]
