@@ -62,8 +62,9 @@ MOMENTS = (2, 3)
 DECLARED = (CheckpointError, ModelFileError, StreamError, ArithmeticError)
 
 
-#: What data are told to be that no longer fit the books of a run.
-SAID = ("a certificate would be meaningless", "have the weight zero")
+#: What data are told to be that no longer fit the books of a run: a position in the middle of a line
+#: begins with a part of a label.
+SAID = ("a certificate would be meaningless", "have the weight zero", "was never declared")
 
 
 class CutShort(Exception):

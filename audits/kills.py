@@ -189,6 +189,7 @@ def model_in(path: Path) -> object:
     """All of a model that must be the same again."""
     arrays, header = read_arrays(path)
     header.pop("training", None)
+    header.get("run", {}).pop("seconds", None)
     kept = {name: array.tobytes() for name, array in arrays.items() if name not in OF_THIS_RUN}
     return kept, json.dumps(header, sort_keys=True)
 

@@ -1,9 +1,9 @@
 """Calls of every estimator with hostile matrices: an answer or an error in words, never more.
 
 A trial is one call: an estimator, a method and a case of `hostile.py`, all by the seed. A matrix
-that contradicts itself must be refused, by ValueError or TypeError; a sound one, however unusual
-its memory, must give what its dense table gives; with odd numbers and shapes an answer must be
-finite.
+that contradicts itself must be refused, by ValueError, TypeError or, where functions of a problem
+met it, ProblemError; a sound one, however unusual its memory, must give what its dense table gives;
+with odd numbers and shapes an answer must be finite.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin.problem import ProblemError
+
 from .hostile import some_case, table_of
 
 NAME = "matrices"
 TARGET = 20_000
 
 N, D = 24, 5
-REFUSED = (ValueError, TypeError)
+REFUSED = (ValueError, TypeError, ProblemError)
 QUICK: dict[str, Any] = {"tol": 0.1, "random_state": 0}
 #: The data that models are fitted to, and what cases are compared on.
 TABLE = table_of(np.random.default_rng(0), N, D)

@@ -19,6 +19,7 @@ from .problem import (
     as_sparse,
     checked_loss,
     difference,
+    input_of,
     score,
 )
 from .rescaling import find_plane
@@ -65,14 +66,17 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
     if findings.attempt("the problem cannot be used", lambda: basic(problem, X, Y)):
         rng = np.random.default_rng(random_state)
         rows = np.unique(np.linspace(0, len(Y) - 1, min(n_examples, len(Y))).astype(int))
-        examples = [(X[i], Y[i]) for i in rows]
+        examples = [(input_of(problem, X, i), Y[i]) for i in rows]
         weights = [np.zeros(problem.n_features)]
         weights += [rng.standard_normal(problem.n_features) * size for size in (0.1, 1.0, 1.0)]
         if isinstance(problem, Latent):
             findings.attempt("complete fails", check_complete, problem, examples, weights, findings)
             findings.conclude(type(problem).__name__)
-            Y = [(y, problem.complete(X[i], y, weights[1])) for i, y in enumerate(Y)]
-            examples = [(X[i], Y[i]) for i in rows]
+            Y = [
+                (y, problem.complete(input_of(problem, X, i), y, weights[1]))
+                for i, y in enumerate(Y)
+            ]
+            examples = [(input_of(problem, X, i), Y[i]) for i in rows]
         if isinstance(problem, GivesPlanes):
             check_planes(problem, examples, weights, findings)
         else:
@@ -94,7 +98,7 @@ def check_first(problem: Any, X, Y) -> None:
     w = np.random.default_rng(0).standard_normal(int(problem.n_features))
     for i in np.unique(np.linspace(0, len(Y) - 1, min(FIRST, len(Y))).astype(int)).tolist():
         try:
-            check_answer(problem, X[i], Y[i], w)
+            check_answer(problem, input_of(problem, X, i), Y[i], w)
         except Exception as error:
             raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
 
@@ -175,8 +179,9 @@ def basic(problem, X, Y) -> None:
                 raise TypeError(f"{name} is missing.")
     if int(problem.n_features) != problem.n_features or problem.n_features < 1:
         raise ValueError(f"n_features is {problem.n_features!r}; a positive integer is needed.")
-    if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} examples and Y has {len(Y)}.")
+    n = X.shape[0] if sp.issparse(X) else len(X)
+    if n != len(Y):
+        raise ValueError(f"X has {n} examples and Y has {len(Y)}.")
     if len(Y) == 0:
         raise ValueError("there are no examples to check with.")
 
@@ -364,7 +369,7 @@ def check_compiled(problem, X, Y, rows, weights, findings: Findings) -> None:
             if len(np.unique(index)) != len(index):
                 findings.add("repeated", "the compiled oracle writes an index twice.")
             compiled = loss - float(w[index] @ value)
-            expected = find_plane(problem, X[i], Y[i], w, "margin").upper
+            expected = find_plane(problem, input_of(problem, X, i), Y[i], w, "margin").upper
             if abs(max(compiled, 0.0) - expected) > 1e-6 * (1.0 + abs(expected)):
                 findings.add(
                     "compiled",

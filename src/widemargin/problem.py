@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import scipy.sparse as sp
 
 
 class Plane(NamedTuple):
@@ -135,6 +136,13 @@ class CompletesAll(Protocol):
 
 class ProblemError(RuntimeError):
     """A function of the problem failed or gave something illegal; the text names the example."""
+
+
+def input_of(problem: Any, X: Any, i: int) -> Any:
+    """Input i as the Python functions take it: compiled problems take sparse rows as arrays."""
+    if sp.issparse(X) and isinstance(problem, Compiled):
+        return X[[i]].toarray().ravel()
+    return X[i]
 
 
 def real_numbers(values: Any, what: str) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .regulariser import Regulariser
 from .rows import COST_ULPS, Unjudged
@@ -34,6 +35,8 @@ class ProblemObjective:
         self.problem, self.X, self.Y, self.cost, self.slack = problem, X, Y, cost, slack
         self.prior, self.size = prior, prior.size
         self.gives_planes = hasattr(problem, "plane")
+        # sparse rows, which compiled problems take as arrays in Python
+        self.are_rows = sp.issparse(X) and hasattr(problem, "pack")
         self.lists = hasattr(problem, "outputs") and not self.gives_planes
         if slack and not (self.lists or self.gives_planes):
             self.is_bound = True
@@ -70,7 +73,8 @@ class ProblemObjective:
 
     def planes(self, i: int, w: np.ndarray) -> Any:
         """Planes (loss, delta) of example i, the most violated among them."""
-        x, y, problem = self.X[i], self.Y[i], self.problem
+        y, problem = self.Y[i], self.problem
+        x = self.X[[i]].toarray().ravel() if self.are_rows else self.X[i]
         if self.gives_planes:
             plane = problem.plane(x, y, w)
             return [(plane[0], as_pair(plane[1]))]

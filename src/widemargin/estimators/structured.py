@@ -14,7 +14,7 @@ from ..checking import check_first
 from ..geometry import Geometry, check_size
 from ..oracle.compiled import CompiledOracle
 from ..oracle.making import make_oracle
-from ..problem import GivesPlanes, Problem
+from ..problem import GivesPlanes, Problem, input_of
 from ..run.callbacks import CallbackSupportMixin, with_callbacks
 from ..saving.models import Saving
 from ..saving.schema import Array, Schema
@@ -86,14 +86,14 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         return self._problem, chunk.y, chunk.weight
 
     def _inputs_of(self, X):
-        """X as its problem predicts it: problems that are compiled take rows as arrays."""
+        """X as its problem predicts it."""
         X = checked_items(X)
         entries = X.data if sp.issparse(X) else X
         is_real = isinstance(entries, np.ndarray) and entries.dtype.kind == "f"
         if is_real and not np.isfinite(entries).all():
             raise ValueError("X contains NaN or infinity.")
-        if sp.issparse(X) and hasattr(self._problem, "pack"):
-            return (X[[i]].toarray().ravel() for i in range(X.shape[0]))
+        if sp.issparse(X):
+            return (input_of(self._problem, X, i) for i in range(X.shape[0]))
         return X
 
     def _predict_one(self, x, w: np.ndarray):
@@ -289,9 +289,14 @@ def check_functions(problem: Any) -> None:
 
 
 def check_packed(data: Any) -> None:
-    """Compiled code checks nothing: refuse NaN and infinity in what `pack` made."""
+    """Compiled code checks nothing: refuse NaN and infinity in what `pack` made.
+
+    A single number may be infinite: it is a parameter of the problem, such as a limit that is none.
+    """
     for name, part in zip(data._fields, data, strict=True):
         if isinstance(part, tuple):
             check_packed(part)
-        elif np.asarray(part).dtype.kind == "f" and not np.isfinite(part).all():
+        elif np.asarray(part).dtype.kind == "f" and (
+            np.isnan(part).any() or (np.ndim(part) and np.isinf(part).any())
+        ):
             raise ValueError(f"X or y contains NaN or infinity (in `{name}` of the packed data).")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
-from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse
+from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse, input_of
 from ..rescaling import find_plane
 from .protocol import Tally, example_costs, sweep_one_by_one
 from .source import Source
@@ -46,7 +46,8 @@ class PythonOracle:
         """What `find_plane` found for example i, not counted; errors name the example."""
         try:
             source = self.source
-            found = find_plane(source.problem, self.X[i], self.Y[i], w, source.rescaling)
+            x = input_of(source.problem, self.X, i)
+            found = find_plane(source.problem, x, self.Y[i], w, source.rescaling)
             index, value = as_sparse(found.plane.delta, self.n_features, "delta")
         except Exception as error:
             raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
@@ -100,4 +101,4 @@ class PythonOracle:
         """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
         if not self.source.lists_outputs:
             return []
-        return self.source.ranked(self.X[i], self.Y[i], w, k)
+        return self.source.ranked(input_of(self.source.problem, self.X, i), self.Y[i], w, k)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..problem import GivesPlanes, ListsOutputs, PredictionLosses, as_sparse
+from ..problem import GivesPlanes, ListsOutputs, PredictionLosses, as_sparse, input_of
 from ..rescaling import ranked_planes
 
 
@@ -79,8 +78,7 @@ class Source:
         predict = problem.predict if isinstance(problem, GivesPlanes) else problem.decode
         found = np.zeros(len(Y))
         for k in range(len(Y)):
-            x = X[k].toarray().ravel() if sp.issparse(X) else X[k]
-            found[k] = float(problem.loss(Y[k], predict(x, w)))
+            found[k] = float(problem.loss(Y[k], predict(input_of(problem, X, k), w)))
         return found
 
 
