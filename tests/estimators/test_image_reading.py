@@ -30,7 +30,7 @@ def test_bad_images_are_named_or_counted(tmp_path):
     broken.write_bytes(b"\xff\xd8\xff\xe0 this is no image")
     images = [good, str(broken), np.zeros((1, 1), np.uint8), good]
     seen, told = [], []
-    with pytest.raises(ImageError, match="broken.jpg"):
+    with pytest.raises(ImageError, match="broken"):
         take_images(images, lambda number, pixels: seen.append(number))
     seen.clear()
     taken = take_images(

@@ -2,5 +2,4 @@
 
 reading    images one after another, those that are bad, what may be held in memory
 base       an estimator whose inputs are images
-streams    examples of files of annotations, a chunk at a time
 """
