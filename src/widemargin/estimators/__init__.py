@@ -6,6 +6,7 @@ tagger                            sequences
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
+images/                           what estimators of images share
 coding/                           weights, labels and features into flat arrays, and back
 """
 

@@ -1,0 +1,5 @@
+"""What estimators of images share.
+
+reading    images one after another, those that are bad, what may be held in memory
+base       an estimator whose inputs are images
+"""
