@@ -62,8 +62,8 @@ MOMENTS = (2, 3)
 DECLARED = (CheckpointError, ModelFileError, StreamError, ArithmeticError)
 
 
-#: What data are told to be that no longer fit the books of a run: a position in the middle of a line
-#: begins with a part of a label.
+#: What data are told to be that no longer fit the books of a run: in the middle of a line, a part of
+#: a number is taken for a label.
 SAID = ("a certificate would be meaningless", "have the weight zero", "was never declared")
 
 
