@@ -62,7 +62,7 @@ MOMENTS = (2, 3)
 DECLARED = (CheckpointError, ModelFileError, StreamError, ArithmeticError)
 
 
-#: What data are told to be that no longer fit the books of a run: in the middle of a line, a part of
+#: What data are told to be that no longer fit the books of a run: in the middle of a line, part of
 #: a number is taken for a label.
 SAID = ("a certificate would be meaningless", "have the weight zero", "was never declared")
 
