@@ -202,10 +202,12 @@ def machines(rng: Random, folder: Path) -> Case:
     params = common(rng)
     params["C"] = float(10.0 ** rng.choice([-3, -1, 0, 1, 3]))
     params["kernel"] = str(rng.choice(["rbf", "poly", "laplacian", "linear"]))
-    params |= {"gamma": float(rng.choice([0.1, 1.0])) / d, "degree": 2, "coef0": 1.0}
+    gamma = float(rng.choice([0.1, 1.0])) / d
     params["precision"] = str(rng.choice(["float32", "float64"]))
-    if params["kernel"] == "linear":
-        params = {k: v for k, v in params.items() if k not in ("gamma", "degree", "coef0")}
+    if params["kernel"] != "linear":
+        params["gamma"] = gamma
+    if params["kernel"] == "poly":
+        params |= {"degree": 2, "coef0": 1.0}
     names = [str(rng.choice(["larank", "sonline"])), "one_slack"]
     if K == 2:
         names = [str(rng.choice(["lasvm", "one_slack"])), "lasvm"]
