@@ -305,8 +305,9 @@ def test_names_of_features_may_come_after_loading(tmp_path):
     assert_same(model, again)
 
 
-def test_checkpoints_hold_examples_of_planes(tmp_path):
+def test_checkpoints_hold_examples_of_planes(tmp_path, monkeypatch):
     """Interrupted and resumed equals straight on, for caches of planes as well."""
+    monkeypatch.setattr("widemargin.run.streams.PAUSE", 0.0)
     from widemargin.streams import ArrayStream
 
     def stream():

@@ -58,7 +58,7 @@ class WindowGrid:
     --------
     >>> grid = choose_grid(np.array([[0.0, 0, 40, 20], [5, 5, 43, 25]]), window_area=1800)
     >>> grid.shapes, grid.sizes
-    (array([[4, 8]]), array([[39., 20.]]))
+    (array([[4, 7]]), array([[39., 20.]]))
     """
 
     shapes: np.ndarray
