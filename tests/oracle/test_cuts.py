@@ -1,4 +1,4 @@
-"""Cuts: sums of planes along a tree, the same bits whoever finds them, judged in exact fractions."""
+"""Cuts: sums of planes along a tree, in the same bits from all oracles; fractions are the judge."""
 
 from __future__ import annotations
 
