@@ -93,7 +93,7 @@ class BoundsRounding(Protocol):
     `rounding(data, w, slack)` bounds, for each example, what the hinge of the output that is found
     may lack of the largest one, and |<w, delta>| of any plane may be wrong by; see
     `layouts/sizes.py`. `data` is what `pack` made, or (X, Y) where there is no `pack`. Rows of
-    numbers (`layouts/shapes.py`) need no method.
+    numbers (`layouts/`) need no method.
     """
 
     def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray: ...

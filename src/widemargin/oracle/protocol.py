@@ -144,7 +144,7 @@ class Oracle(Protocol):
 
     @property
     def is_layout(self) -> bool:
-        """Represents whether `data` has one of the shapes of `layouts/shapes.py`."""
+        """Represents whether `data` is a `Layout`."""
 
     @property
     def may_fuse(self) -> bool:

@@ -22,7 +22,6 @@ from ..arrays.rounding import Bounded
 from ..arrays.rows import as_rows
 from ..geometry import Geometry
 from ..inputs.sequences import Sequences
-from ..layouts.shapes import BoxRows, ClassRows
 from ..oracle.protocol import lost_by_planes
 from ..solvers.kernel_learner import Part
 from ..solvers.learner import RenewsPoint
@@ -381,11 +380,10 @@ def measure_stream(
 
 def add_examples(fingerprint: Fingerprint, oracle) -> None:
     """The examples of an oracle."""
-    data = getattr(oracle, "data", None)
-    if isinstance(data, BoxRows | ClassRows):
-        fingerprint.add_rows(data.rows, data[1], oracle.weights)
-    elif isinstance(oracle, Part):
+    if isinstance(oracle, Part):
         add_part(fingerprint, oracle)
+    elif oracle.is_layout and oracle.data.truth.ndim == 1:
+        fingerprint.add_rows(oracle.data.rows, oracle.data.truth, oracle.weights)
     elif isinstance(oracle.X, Sequences):
         fingerprint.add_sequences(oracle.X, oracle.Y, oracle.weights)
     else:

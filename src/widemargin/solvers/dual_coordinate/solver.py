@@ -18,18 +18,20 @@ Kolmogorov, Lampert 2015): a plane that mattered once often matters again.
 violated plane into the example's working set, then transfers mass between the most violating pair
 of planes, the truth being one of them (the single update of eq. 25 is a transfer from or to it).
 
-Data packed as one of `layouts/shapes.py` has a loop of its own in `box.py`, `classes.py`,
+Data packed in one of the `layouts/` has a loop of its own in `box.py`, `classes.py`,
 `_nodes.py` or `_separate.py`, which reaches the same optimum without storing planes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...compile import kernel
-from ...layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows
+from ...layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ...oracle.compiled import CompiledOracle
 from ...oracle.memory import Recalled
 from ...parameters import NOT_NEGATIVE, check_numbers, whole
@@ -51,9 +53,7 @@ from . import _separate as separate
 from . import box, classes
 
 #: Loops for special layouts, used where nothing but |w|^2 regularises.
-FUSED = {BoxRows: box, ClassRows: classes}
-#: Loops that exist for all data at once only, not for streams.
-BATCH = FUSED | {NodeRows: nodes, SeparateRows: separate}
+BATCH = {BoxRows: box, ClassRows: classes, NodeRows: nodes, SeparateRows: separate}
 
 
 #: Least share of a sweep in the mean of the weights.
@@ -98,7 +98,7 @@ class DualCoordinate:
 
     def init(self, oracle, geometry, start=None):
         """All mass on the truths."""
-        fused = batch_loop(oracle, geometry)
+        fused = loop_for(oracle, geometry)
         if fused is not None:
             return fused.init(oracle, start)
         state = seeded_state(oracle, geometry, start, self.rounds)
@@ -161,17 +161,11 @@ class DualCoordinate:
         return BATCH[type(oracle.data)].renewed(oracle, state)
 
 
-def fused_loop(oracle, geometry):
-    """The module with a loop for this layout, for streams too, or None."""
-    loop = batch_loop(oracle, geometry)
-    return loop if loop in FUSED.values() else None
-
-
-def batch_loop(oracle, geometry):
-    """The module with a loop for this layout, or None."""
+def loop_for(oracle, geometry, loops: Mapping[type, Any] = BATCH) -> Any:
+    """The one of an algorithm's loops that is for this layout, or None."""
     if not (isinstance(oracle, CompiledOracle) and oracle.may_fuse and geometry.is_plain):
         return None
-    return BATCH.get(type(oracle.data))
+    return loops.get(type(oracle.data))
 
 
 @kernel

@@ -44,7 +44,7 @@ from ...run.loop import concluded
 from ...saving.schema import Array, Entry, Relation, Schema
 from ...saving.tensorfile import named, under
 from ..dual_coordinate.box import shuffle
-from ..dual_coordinate.solver import fused_loop
+from ..dual_coordinate.solver import loop_for
 from ..learner import PROGRESSIVE, Progressive, widened
 from ._blocks import BLOCK_BYTES, emptied
 from ._bounds import BlockBounds, Passes, Report
@@ -98,7 +98,7 @@ class OutOfCore:
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""
-        if fused_loop(oracle, geometry) is None:
+        if loop_for(oracle, geometry, LOOPS) is None:
             raise ValueError(
                 "Training out of core needs rows of numbers with one label or target each, margin "
                 "rescaling and |w|^2 as the regulariser. Use solver='streaming_dual', which keeps "

@@ -29,8 +29,8 @@ sigma     sigma      its inverse weight; grows whenever the inner problem is sol
 z, z_d    z, slide   X w and X direction
           order      the awake examples, then the sleepers
 
-Only for one dual variable per example (`BoxRows`) and a plain |w|^2; see layouts.py. The passes
-over the examples are in newton_loops.py.
+Only for one dual variable per example (`layouts/box.py`) and a plain |w|^2. The passes over the
+examples are in `_loops.py`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ...layouts.box import box_point
 from ...oracle.subset import Restricted
 from ...parameters import Numbers, check_numbers, whole
-from ...run.bounds import DualPoint, box_point
+from ...run.bounds import DualPoint
 from ...run.certificate import relative_gap
 from ..dual_coordinate import box
-from ..dual_coordinate.solver import fused_loop
+from ..dual_coordinate.solver import loop_for
 from ..protocol import Bound
 from ._loops import (
     advance,
@@ -131,7 +132,7 @@ class ProximalNewton:
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """Passes of coordinate ascent, and rough solutions of samples of growing size."""
-        if fused_loop(oracle, geometry) is not box:
+        if loop_for(oracle, geometry) is not box:
             raise ValueError(
                 "proximal_newton solves binary classification and regression only, without prior, "
                 "non-negativity, slack rescaling or a wrapper such as Cached. Use "

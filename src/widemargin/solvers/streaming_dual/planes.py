@@ -19,7 +19,6 @@ from ...arrays.rounding import Bounded
 from ...compile import kernel
 from ...geometry import Geometry, GeometryArrays
 from ...inputs.sequences import Sequences, joined_sequences
-from ...layouts.shapes import BoxRows, ClassRows
 from ...oracle.making import oracle_of
 from ...planes import (
     DualState,
@@ -424,9 +423,8 @@ def widening(oracle, old: int, geometry: Geometry) -> Callable[[np.ndarray], np.
     if new > old and geometry.is_plain:
         if oracle.source.appends_features:
             return lambda w: longer(w, new)
-        if isinstance(data, BoxRows | ClassRows):
-            width = 1 if isinstance(data, BoxRows) else data.loss.shape[0]
-            bias = bool(data.rows.bias)
+        if oracle.is_layout:
+            width, bias = data.n_outputs, bool(data.rows.bias)
             return lambda w: widened(w, old // width - bias, data.rows.n_columns, bias, width)
     raise ValueError(
         f"The stream grew from {old} to {new} weights. With a prior, nonnegative weights or slack "
