@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .inputs.examples import count_of
 from .oracle.making import make_oracle
 from .problem import (
     Compiled,
@@ -179,7 +180,7 @@ def basic(problem, X, Y) -> None:
                 raise TypeError(f"{name} is missing.")
     if int(problem.n_features) != problem.n_features or problem.n_features < 1:
         raise ValueError(f"n_features is {problem.n_features!r}; a positive integer is needed.")
-    n = X.shape[0] if sp.issparse(X) else len(X)
+    n = count_of(X)
     if n != len(Y):
         raise ValueError(f"X has {n} examples and Y has {len(Y)}.")
     if len(Y) == 0:

@@ -21,7 +21,6 @@ import numpy as np
 from ..arrays.rounding import Bounded
 from ..arrays.rows import as_rows
 from ..geometry import Geometry
-from ..inputs.sequences import Sequences
 from ..oracle.protocol import lost_by_planes
 from ..solvers.kernel_learner import Part
 from ..solvers.learner import RenewsPoint
@@ -384,8 +383,6 @@ def add_examples(fingerprint: Fingerprint, oracle) -> None:
         add_part(fingerprint, oracle)
     elif oracle.is_layout and oracle.data.truth.ndim == 1:
         fingerprint.add_rows(oracle.data.rows, oracle.data.truth, oracle.weights)
-    elif isinstance(oracle.X, Sequences):
-        fingerprint.add_sequences(oracle.X, oracle.Y, oracle.weights)
     else:
         fingerprint.add_objects(oracle.X, oracle.Y, getattr(oracle, "weights", None))
 

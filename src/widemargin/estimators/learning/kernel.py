@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, gen_batches
 
 from ...arrays.magnitudes import check_magnitude, check_total, largest, refuse_overflow
+from ...inputs.hashing import hashed_items
 from ...kernels.functions import (
     DENSE_COLUMNS,
     Precomputed,
@@ -37,7 +38,7 @@ from ...solvers import KERNEL_NAMES, NAMES, needs_kernel
 from ...solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
 from ...stopping import HeldOut, TrainingHinge
 from ...streams import ArrayStream, Chunk, Stream
-from ...streams.fingerprint import Fingerprint, hashed_items
+from ...streams.fingerprint import Fingerprint
 from ..coding.weights import check_weights
 from .chunks import check_width, checked_rows
 from .fitting import named_solver
