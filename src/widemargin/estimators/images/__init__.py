@@ -1,5 +1,6 @@
 """What estimators of images share.
 
 reading    images one after another, those that are bad, what may be held in memory
+masks      masks of users to labels of nodes, and back
 base       an estimator whose inputs are images
 """
