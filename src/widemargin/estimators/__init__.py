@@ -3,6 +3,7 @@
 classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
+localiser                         images: the box of an object
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
@@ -13,6 +14,7 @@ coding/                           weights, labels and features into flat arrays,
 from .classifier import SVMClassifier
 from .latent import LatentStructuredSVM
 from .latent_bags import LatentSVM
+from .localiser import ObjectLocaliser
 from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
 from .ranker import Ranker
@@ -26,6 +28,7 @@ __all__ = [
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

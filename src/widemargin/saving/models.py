@@ -44,6 +44,7 @@ KNOWN = (
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
