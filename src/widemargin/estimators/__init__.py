@@ -4,6 +4,7 @@ classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
 segmenter                         images: masks
+localiser                         images: the box of an object
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
@@ -14,6 +15,7 @@ coding/                           weights, labels and features into flat arrays,
 from .classifier import SVMClassifier
 from .latent import LatentStructuredSVM
 from .latent_bags import LatentSVM
+from .localiser import ObjectLocaliser
 from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
 from .ranker import Ranker
@@ -29,6 +31,7 @@ __all__ = [
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

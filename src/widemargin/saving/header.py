@@ -94,6 +94,9 @@ ATTRIBUTES = (
     Item("progressive_loss_", float),
     Item("offset_", float, -1e300, 1e300),
     Item("output_kind_", str),
+    Item("cell_", int, 2, 32),
+    Item("context_", int, 0, 4),
+    Item("features_", str),
     Item("feature_names_", list, longest=MOST),
     Item("edge_names_", list, longest=MOST),
 )
