@@ -36,6 +36,7 @@ from ...kernels.support import Block, Blocks, Support, resized
 from ...parameters import POSITIVE, check_numbers, whole
 from ...saving.schema import Relation, Schema
 from ...saving.tensorfile import under
+from ...system.sentences import Option, Sentence
 from ...system.user_warnings import warn_user
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
@@ -158,8 +159,11 @@ class LaSVMLearner:
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
         if task.kind != "binary":
             raise ValueError(
-                f"LaSVM learns two classes; the task is {task.kind!r}. Use solver='larank' for "
-                "several classes."
+                Sentence(
+                    f"LaSVM learns two classes; the task is {task.kind!r}. Use ",
+                    Option("solver", "larank"),
+                    " for several classes.",
+                )
             )
         self.solver, self.task, self.support = solver, task, support
         is_given = solver.selection == "random" or solver.chooses_from_all
@@ -371,8 +375,11 @@ class LaSVMLearner:
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """Refused: there are two classes."""
         raise ValueError(
-            "LaSVM learns two classes and cannot take in another. Use solver='larank', which "
-            "learns any number and lets classes appear late."
+            Sentence(
+                "LaSVM learns two classes and cannot take in another. Use ",
+                Option("solver", "larank"),
+                ", which learns any number and lets classes appear late.",
+            )
         )
 
     # -------------------------------------------------------------- saving

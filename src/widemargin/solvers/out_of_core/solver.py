@@ -43,6 +43,7 @@ from ...run.bounds import DualSums, dual_point, dual_sums
 from ...run.loop import concluded
 from ...saving.schema import Array, Entry, Relation, Schema
 from ...saving.tensorfile import named, under
+from ...system.sentences import Option, Sentence
 from ..dual_coordinate.box import shuffle
 from ..dual_coordinate.solver import loop_for
 from ..learner import PROGRESSIVE, Progressive, widened
@@ -100,9 +101,12 @@ class OutOfCore:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""
         if loop_for(oracle, geometry, LOOPS) is None:
             raise ValueError(
-                "Training out of core needs rows of numbers with one label or target each, margin "
-                "rescaling and |w|^2 as the regulariser. Use solver='streaming_dual', which keeps "
-                "planes and takes any problem, prior or non-negative weights."
+                Sentence(
+                    "Training out of core needs rows of numbers with one label or target each, "
+                    "margin rescaling and |w|^2 as the regulariser. Use ",
+                    Option("solver", "streaming_dual"),
+                    ", which keeps planes and takes any problem, prior or non-negative weights.",
+                )
             )
         return BlockDual(self, oracle, rng)
 
