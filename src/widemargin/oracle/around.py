@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.rounding import Bounded
-from .protocol import Cut, Oracle, SparsePlane, Tally
+from .protocol import Cut, Oracle, Places, SparsePlane, Tally
 from .source import Source
 
 
@@ -70,6 +70,10 @@ class Around:
     @property
     def may_fuse(self) -> bool:
         return False
+
+    @property
+    def places(self) -> Places | None:
+        return None
 
     @property
     def has_exact_planes(self) -> bool:

@@ -12,10 +12,10 @@ from numba import typeof, types
 from ..arrays.rounding import Bounded
 from ..compile import INDEX, VECTOR, pointer
 from ..layouts.protocol import Layout, check_layout
-from ..problem import BoundsRounding, ProblemError
+from ..problem import BoundsRounding, Latent, PlanesByPlace, ProblemError
 from ..run.bounds import add_hinge, no_hinges, summed
 from .cuts import cut_of
-from .protocol import CHUNK, Cut, Tally, example_costs, update_signature
+from .protocol import CHUNK, Cut, Places, Tally, example_costs, update_signature
 from .source import source_of
 
 
@@ -146,6 +146,16 @@ class CompiledOracle:
         """Whether planes are rows and losses as they are, without an operation that rounds."""
         is_margin = self.source.rescaling == "margin"
         return self.is_layout and is_margin and self.data.has_exact_planes
+
+    @property
+    def places(self) -> Places | None:
+        """The functions of planes by place; those of hidden variables move from round to round."""
+        problem = self.source.problem
+        is_read = self.may_fuse and not isinstance(problem, Latent)
+        if not (is_read and isinstance(problem, PlanesByPlace)):
+            return None
+        functions = problem.place_oracle, problem.place_dot, problem.place_add
+        return Places(*functions, int(problem.place_size))
 
     @property
     def compact_cost(self) -> np.ndarray:

@@ -13,7 +13,7 @@ from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
 from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse, input_of
 from ..rescaling import find_plane
 from .cuts import cut_of
-from .protocol import Cut, Tally, example_costs, sweep_one_by_one
+from .protocol import Cut, Places, Tally, example_costs, sweep_one_by_one
 from .source import Source
 
 
@@ -32,6 +32,7 @@ class PythonOracle:
     """
 
     data: Any = ()
+    places: Places | None = None
     is_layout = may_fuse = has_exact_planes = False
 
     def __init__(self, problem, X, Y, C=1.0, weights=None, rescaling="margin"):

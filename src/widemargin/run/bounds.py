@@ -189,17 +189,22 @@ def add_row(rows, i, factor, output, stride, sums, sizes):
 
 
 @strict
+def plane_share(planes, i, cost):
+    """What the dual variables of example i are scaled by, to be no more than `cost` in all."""
+    total, p, count = 0.0, planes.head[i], 0.0
+    while p >= 0:
+        total += max(planes.alpha[p], 0.0)
+        count += 1.0
+        p = planes.following[p]
+    room = 1.0 - 4.0 * U * (count + 4.0)
+    return 1.0 if total <= cost * room else cost / total * room
+
+
+@strict
 def add_planes(planes, cost, found):
     """Stored planes of all examples, each with a dual variable."""
     for i in range(cost.size):
-        total, p, count = 0.0, planes.head[i], 0.0
-        while p >= 0:
-            total += max(planes.alpha[p], 0.0)
-            count += 1.0
-            p = planes.following[p]
-        factor, room = 1.0, 1.0 - 4.0 * U * (count + 4.0)
-        if total > cost[i] * room:
-            factor = cost[i] / total * room
+        factor = plane_share(planes, i, cost[i])
         p = planes.head[i]
         while p >= 0:
             a = factor * planes.alpha[p]

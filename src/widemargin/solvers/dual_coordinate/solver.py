@@ -49,8 +49,10 @@ from ...planes import (
 from ...run.bounds import DualPoint
 from ..protocol import Bound
 from . import _nodes as nodes
+from . import _places as places
 from . import _separate as separate
 from . import box, classes
+from ._places import note_rest
 
 #: Loops for special layouts, used where nothing but |w|^2 regularises.
 BATCH = {BoxRows: box, ClassRows: classes, NodeRows: nodes, SeparateRows: separate}
@@ -101,6 +103,8 @@ class DualCoordinate:
         fused = loop_for(oracle, geometry)
         if fused is not None:
             return fused.init(oracle, start)
+        if oracle.places is not None and geometry.is_plain:
+            return places.init(oracle, geometry, start, self.rounds)
         state = seeded_state(oracle, geometry, start, self.rounds)
         return state._replace(mean=state.w.copy())
 
@@ -118,7 +122,10 @@ class DualCoordinate:
         order = rng.permutation(awake) if self.order == "random" else awake
         parts = max(1, min(PARTS, BLENDED * len(order) // state.w.size))
         for part in np.array_split(order, parts):
-            state = oracle.sweep(visit, state, state.w, part, grow_state)
+            if isinstance(state, places.PlaceState):
+                state = places.swept(oracle, state, part)
+            else:
+                state = oracle.sweep(visit, state, state.w, part, grow_state)
             state.sweeps[0] += 1
             blend(state.mean, state.w, max(2.0 / (state.sweeps[0] + 1), FRESH / parts))
         compact(state.planes, self.patience)
@@ -133,7 +140,11 @@ class DualCoordinate:
             state.gained[0] = 0.0
             order = oracle.examples
             order = rng.permutation(order) if self.order == "random" else order
-            oracle.tally.cache_hits += settle_all(state, state.w, order)
+            oracle.tally.cache_hits += (
+                places.settle_all(oracle, state, order)
+                if isinstance(state, places.PlaceState)
+                else settle_all(state, state.w, order)
+            )
             first = max(first, state.gained[0])
             if oracle.tally.is_late or state.gained[0] <= self.worth * first:
                 break
@@ -156,6 +167,8 @@ class DualCoordinate:
 
     def dual_point(self, oracle, geometry, state) -> DualPoint:
         """v and l(alpha) made anew."""
+        if isinstance(state, places.PlaceState):
+            return places.renewed(oracle, state)
         if isinstance(state, DualState):
             return renewed(geometry, state)
         return BATCH[type(oracle.data)].renewed(oracle, state)
@@ -181,10 +194,5 @@ def visit(state, w, i, loss, index, value):
     best = take_in(state, w, i, loss, index, value)
     if best == FULL:
         return False
-    if settle_from(state, w, i, best) == 0:
-        state.still[i] += 1
-        state.rest[i] = min(8, 2 ** min(state.still[i], 3)) if state.still[i] > 1 else 0
-    else:
-        state.still[i] = 0
-        state.rest[i] = 0
+    note_rest(state, i, settle_from(state, w, i, best))
     return True
