@@ -4,6 +4,7 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 Files that begin with _ are imported inside their folder only.
 
 protocol               `Solver`, `Bound`, `Start`
+traits                 what a solver can do: `Traits`, `Linear`, `KernelMachines`
 learner                what a streaming solver makes: `Learner`, `StreamingSolver`, `Progressive`
 kernel_learner         what a kernel solver makes: `KernelSolver`, `KernelLearner`, `KernelTask`,
                        `Part`
@@ -24,8 +25,6 @@ larank/                kernel machines of several classes: LaRank, SOnline
 svmd/                  gradient steps in the space of functions: SVMD, NORMA
 """
 
-from typing import Any
-
 from .block_frank_wolfe import BlockFrankWolfe
 from .cutting_planes.n_slack import NSlack
 from .cutting_planes.one_slack import OneSlack
@@ -44,6 +43,7 @@ from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton.solver import ProximalNewton
 from .streaming_dual.solver import Explore, Fill, OnGap, Ratio, StreamingDual
 from .svmd.solver import NORMA, SVMD
+from .traits import names_that, traits_of
 from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.
@@ -66,18 +66,8 @@ NAMES = {
     "pegasos": Pegasos,
     "sampled_cuts": SampledCuts,
 }
-#: Those that learn kernel machines; some of them learn linear models too (`needs_kernel`).
-KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
-
-
-def needs_kernel(solver: Any) -> bool:
-    """Whether a solver learns kernel machines and no linear models."""
-    is_linear = isinstance(solver, Uncertified | Solver)
-    return isinstance(solver, KernelSolver) and not is_linear
-
 
 __all__ = [
-    "KERNEL_NAMES",
     "NAMES",
     "NORMA",
     "SVMD",
@@ -114,5 +104,6 @@ __all__ = [
     "Surrounds",
     "Threaded",
     "Uncertified",
-    "needs_kernel",
+    "names_that",
+    "traits_of",
 ]

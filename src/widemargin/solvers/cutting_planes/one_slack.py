@@ -34,8 +34,9 @@ from ...run.bounds import (
     no_hinges,
     summed,
 )
-from ..kernel_learner import KernelTask, check_task
+from ..kernel_learner import KernelTask
 from ..protocol import Bound
+from ..traits import KernelMachines, Linear, Traits, check_kernel
 from ._kernel import KernelCuts
 from .simplex_qp import FREE, solve_clipped_qp, solve_simplex_qp
 
@@ -77,10 +78,10 @@ class OneSlack:
     patience: int = 50
     tol: float = 0.2
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
     epochs: ClassVar[int] = 2
-    uncertified: ClassVar[str | None] = None
+    traits: ClassVar[Traits] = Traits(
+        Linear(), KernelMachines(("binary", "classes"), ("loss", "rescaling"))
+    )
 
     def __post_init__(self):
         check_numbers(self, patience=whole(0), tol=NOT_NEGATIVE)
@@ -122,7 +123,7 @@ class OneSlack:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples."""
-        check_task("OneSlack", task, self.kinds)
+        check_kernel(self, task)
         return KernelCuts(task, support, rng, self.patience, self.tol)
 
 

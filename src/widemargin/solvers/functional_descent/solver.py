@@ -55,8 +55,9 @@ from ...kernels.budgets import check_buffer
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, POSITIVE, UNBOUNDED, check_numbers, whole
 from ...stopping import StopReason
-from ..kernel_learner import KernelTask, check_task
+from ..kernel_learner import KernelTask
 from ..protocol import Mistakes
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_kernel
 from ._kernel import KernelDescent
 from ._local_steps import INNER
 from ._planes import PlaneDescent
@@ -65,6 +66,12 @@ from ._working_set import RULES
 from .damping import PLAIN, Track, check_steps, dampings
 
 RESIDUALS = ("free", "clamped")
+
+
+UNCERTIFIED = (
+    "functional descent has no fixed objective: each step minimises the hinge of its own sample "
+    "near the last function"
+)
 
 
 @dataclass(frozen=True)
@@ -155,11 +162,9 @@ class FunctionalDescent:
     budget: str = "project"
     megabytes: float = 256.0
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
-    uncertified: ClassVar[str | None] = (
-        "functional descent has no fixed objective: each step minimises the hinge of its own "
-        "sample near the last function"
+    traits: ClassVar[Traits] = Traits(
+        Linear(SOURCES, uncertified=UNCERTIFIED),
+        KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
     )
 
     def __post_init__(self):
@@ -193,7 +198,7 @@ class FunctionalDescent:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelDescent:
         """A learner without patterns."""
-        check_task("FunctionalDescent", task, self.kinds)
+        check_kernel(self, task)
         return KernelDescent(self, task, support, rng)
 
     # -------------------------------------------------------------- linear models, on planes

@@ -40,14 +40,21 @@ from ...kernels.support import BLOCK, Support
 from ...parameters import POSITIVE, Numbers, check_numbers, whole
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...stopping import StopReason
-from ..kernel_learner import KernelTask, Margins, NoObjective, Part, check_task, refuse_zero_margins
+from ..kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from ..learner import PROGRESSIVE, Progressive
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_kernel
 from . import _planes as pegasos_planes
 from ._loops import Course, binary_steps, class_steps
 
 UNKNOWN = (
     "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: "
     "solver=Pegasos(regularisation=...)."
+)
+
+
+UNCERTIFIED = (
+    "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower bound "
+    "to compare its objective with"
 )
 
 
@@ -98,11 +105,9 @@ class Pegasos:
     budget: str = "project"
     megabytes: float = 256.0
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
-    uncertified: ClassVar[str | None] = (
-        "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower "
-        "bound to compare its objective with"
+    traits: ClassVar[Traits] = Traits(
+        Linear(SOURCES, heeds=("rescaling",), uncertified=UNCERTIFIED),
+        KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
     )
 
     def __post_init__(self):
@@ -114,7 +119,7 @@ class Pegasos:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> PegasosLearner:
         """A learner without patterns; `rng` is not used."""
-        check_task("Pegasos", task, self.kinds)
+        check_kernel(self, task)
         if self.regularisation is None and task.n_examples is None:
             raise ValueError(UNKNOWN)
         return PegasosLearner(self, task, support)
