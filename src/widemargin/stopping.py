@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .system.sentences import Option, Sentence
+
 #: (X, y, w) -> mean loss of the predictions; w -> mean hinge
 Evaluate = Callable[[Any, Any, np.ndarray], float]
 Hinge = Callable[[np.ndarray], float]
@@ -27,7 +29,7 @@ class StopReason(StrEnum):
     ----------
     words : str
         The same in a sentence.
-    advice : str or None
+    advice : Sentence or None
         What to do about a gap above `tol` where no rule of the user asked for this end.
 
     Examples
@@ -51,14 +53,18 @@ class StopReason(StrEnum):
     PASSES = (
         "passes",
         "all passes are done",
-        "Increase max_passes (of a stream: passes) or accept a larger tol.",
+        Sentence("Increase ", Option("max_passes"), " or accept a larger ", Option("tol"), "."),
     )
     EPOCHS = (
         "epochs",
         "all epochs are done",
-        "Increase the epochs of the solver or accept a larger tol.",
+        Sentence("Increase the epochs of the solver or accept a larger ", Option("tol"), "."),
     )
-    SECONDS = "seconds", "the time was up", "Increase max_seconds or accept a larger tol."
+    SECONDS = (
+        "seconds",
+        "the time was up",
+        Sentence("Increase ", Option("max_seconds"), " or accept a larger ", Option("tol"), "."),
+    )
     INTERRUPT = (
         "interrupt",
         "it was interrupted",
@@ -67,7 +73,7 @@ class StopReason(StrEnum):
     ROUNDING = (
         "rounding",
         "rounding kept the gap where it is",
-        "Rounding alone keeps the gap above tol.",
+        Sentence("Rounding alone keeps the gap above ", Option("tol"), "."),
     )
     ORACLE_CALLS = "oracle calls", "all oracle calls are spent"
     VALIDATION = "validation", "held-out data asked for no more"

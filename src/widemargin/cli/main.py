@@ -32,8 +32,10 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str] | None) -> int:
     """The exit code of a command; whatever went wrong is told."""
     debug = os.environ.get("WIDEMARGIN_DEBUG", "") not in ("", "0")
+    known = None
     try:
         args = build_parser().parse_args(argv)
+        known = vars(args)
         module, function = args.run.split(":")
         with spoken_warnings(getattr(args, "quiet", False)):
             code = getattr(import_module(f".{module}", __package__), function)(args)
@@ -53,7 +55,7 @@ def run(argv: list[str] | None) -> int:
     except Exception as error:  # one clean line, whatever it was
         if debug:
             raise
-        say(f"error: {as_message(error)}")
+        say(f"error: {as_message(error, known)}")
         if not isinstance(error, (CommandError, ValueError, OSError, MemoryError)):
             say("this looks like a bug; WIDEMARGIN_DEBUG=1 shows where it happened")
         return 1

@@ -21,9 +21,10 @@ from ..saving.schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
 from ..solvers.kernel_learner import KernelTask
 from ..streams import ArrayStream, Chunk
+from ..system.sentences import Option, Sentence
 from .coding.flat_weights import flattened, intercept_size, unflattened
 from .coding.weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
-from .learning.chunks import check_nodes, class_numbers, labels_of, shown
+from .learning.chunks import Measurements, check_nodes, class_numbers, labels_of, shown
 from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, row_blocks
 from .learning.kernel import KernelModel
 from .learning.streaming import is_streaming
@@ -303,8 +304,13 @@ class SVMClassifier(
         is_matrix = not isinstance(self.output_kernel, str | Taxonomy)
         if learner is not None and new.size and is_matrix:
             raise ValueError(
-                f"The class {shown(new[0])} appears late, and output_kernel must be known for all "
-                "classes: declare them, classes=[...]."
+                Sentence(
+                    f"The class {shown(new[0])} appears late, and ",
+                    Option("output_kernel"),
+                    " must be known for all classes: declare them, ",
+                    Option("classes", [...]),
+                    ".",
+                )
             )
         check_nodes(self._trees(), new, chunk)
         if new.size:
@@ -312,8 +318,11 @@ class SVMClassifier(
             check_labels(self.classes_)
             if len(self.classes_) < 2:
                 raise ValueError(
-                    f"The first examples have only one class, {shown(self.classes_[0])}; pass "
-                    "classes=[...] or begin with examples of two."
+                    Sentence(
+                        f"The first examples have only one class, {shown(self.classes_[0])}; pass ",
+                        Option("classes", [...]),
+                        " or begin with examples of two.",
+                    )
                 )
             self.loss_matrix_ = self._costs()
 
@@ -335,7 +344,8 @@ class SVMClassifier(
         if self._may_grow:
             self.classes_, self.class_weights_ = np.empty(0), None
             if self.class_weight is not None:
-                raise ValueError("class_weight needs to know all classes: classes=[...].")
+                weight, classes = Option("class_weight"), Option("classes", [...])
+                raise ValueError(Sentence(weight, " needs to know all classes: ", classes, "."))
             return
         counted = is_whole and isinstance(stream, ArrayStream)
         if isinstance(self.class_weight, str) and not counted:
@@ -350,8 +360,12 @@ class SVMClassifier(
             labels = labels.astype(np.int64)
         if len(labels) < 2:
             raise ValueError(
-                f"Only one class, {shown(labels[0])}, is known; at least two classes are needed. "
-                "Pass classes=... where the first examples do not show all."
+                Sentence(
+                    f"Only one class, {shown(labels[0])}, is known; at least two classes are "
+                    "needed. Pass ",
+                    Option("classes", ...),
+                    " where the first examples do not show all.",
+                )
             )
         known = Chunk(stream.X, stream.y, source="y") if isinstance(stream, ArrayStream) else None
         check_nodes(self._trees(), labels, known)
@@ -455,4 +469,7 @@ def check_labels(classes: np.ndarray) -> None:
 
     Each is shown twice: scikit-learn warns where it sees as many classes as examples.
     """
-    check_classification_targets(np.tile(classes, 2))
+    try:
+        check_classification_targets(np.tile(classes, 2))
+    except ValueError as error:
+        raise Measurements(str(error)) from None

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system.sentences import Option, Sentence
 from ..system.user_warnings import warn_user
 
 #: scheme -> (prefixes, those that begin or go on a chunk of their kind, those that continue one)
@@ -55,9 +56,10 @@ def scheme_steps(scheme: str, labels: list):
     for label in labels:
         prefix, _, kind = str(label).partition("-")
         if label != "O" and (prefix not in prefixes or not kind):
+            shape = ", ".join(f"{p}-kind" for p in prefixes)
+            asked = Option("constraints", scheme)
             raise ValueError(
-                f"label {label!r} does not fit constraints={scheme!r}; labels are 'O' and "
-                f"{', '.join(f'{p}-kind' for p in prefixes)}."
+                Sentence(f"label {label!r} does not fit ", asked, f"; labels are 'O' and {shape}.")
             )
         parts.append((prefix, kind))
     K = len(labels)
@@ -161,7 +163,8 @@ class IllegalSteps:
             if ahead[at]:
                 how = "comes first" if is_first[at] else f"follows {self.name(before[at])!r}"
             place = where(i, at - int(begin[i]))
-            self.first = f"{place}: the label {self.name(label[at])!r} {how}, which {self.who}"
+            said = f"{place}: the label {self.name(label[at])!r} {how}, which "
+            self.first = Sentence(said, self.who)
         self.steps += int(np.count_nonzero(ahead) + np.count_nonzero(behind))
         self.sequences += np.unique(found).size
 
@@ -173,7 +176,7 @@ class IllegalSteps:
     def who(self) -> str:
         """What forbids."""
         if isinstance(self.constraints, str):
-            return f"constraints={self.constraints!r} forbids"
+            return Sentence(Option("constraints", self.constraints), " forbids")
         return "the constraints forbid"
 
     @property
@@ -184,18 +187,15 @@ class IllegalSteps:
     def refuse(self) -> None:
         """An error where there are any."""
         if self.steps:
-            raise ValueError(
-                f"{self.first} ({self.words}). illegal='allow' learns from such sequences as they "
-                "are and predicts legal ones."
-            )
+            allow = Option("illegal", "allow")
+            advice = " learns from such sequences as they are and predicts legal ones."
+            raise ValueError(Sentence(self.first, f" ({self.words}). ", allow, advice))
 
     def tell(self) -> None:
         """A warning where there are any."""
         if self.steps:
-            warn_user(
-                f"{self.first} ({self.words}). They are learnt from as they are, and no prediction "
-                "has such a step."
-            )
+            told = f" ({self.words}). They are learnt from as they are, and no prediction has such "
+            warn_user(Sentence(self.first, told, "a step."))
 
 
 def check_legal(forbidden: np.ndarray, begin: np.ndarray, label: np.ndarray) -> None:

@@ -38,6 +38,7 @@ from numba import types
 
 from ..compile import borrowing
 from ..parameters import POSITIVE, whole
+from ..system.sentences import Option, Sentence
 from .functions import RBF, Patterns
 from .gram import Gram, claim, find, release
 from .slots import Slots, Store, free_slot, inner, note, occupy
@@ -269,14 +270,22 @@ def check_budget(
         return
     if name == "merge" and not isinstance(support.kernel, RBF):
         raise ValueError(
-            f"budget='merge' needs the RBF kernel, got {support.kernel!r}; use 'project'."
+            Sentence(
+                Option("budget", name),
+                f" needs the RBF kernel, got {support.kernel!r}; use 'project'.",
+            )
         )
     width = support.dtype.itemsize + (8 if name == "project" else 0)  # P too
     needed = (limit + 2) ** 2 * width / 2**20
     if (keeps_values or name == "merge") and needed > megabytes:
         raise ValueError(
-            f"budget={name!r} keeps the kernel values between its {limit} patterns, "
-            f"{needed:.0f} MB; megabytes is {megabytes:g}. Raise it or lower buffer."
+            Sentence(
+                Option("budget", name),
+                f" keeps the kernel values between its {limit} patterns, {needed:.0f} MB; "
+                f"megabytes is {megabytes:g}. Raise it or lower ",
+                Option("buffer"),
+                ".",
+            )
         )
 
 

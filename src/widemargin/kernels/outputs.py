@@ -8,11 +8,12 @@ a matrix     in the order of the classes, symmetric and positive semi-definite
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..losses import Taxonomy
+from ..system.sentences import Option, ParameterError, Sentence
 from ..system.user_warnings import warn_user
 
 #: Matrices up to this size have all eigenvalues computed; larger ones have so many Lanczos steps.
@@ -46,13 +47,19 @@ def output_matrix(kappa: Any, classes: np.ndarray) -> np.ndarray | None:
     matrix = np.asarray(kappa, dtype=np.float64)
     K = len(classes)
     if matrix.shape != (K, K):
-        raise ValueError(f"output_kernel has shape {matrix.shape}; {K} classes need ({K}, {K}).")
+        refuse(f"has shape {matrix.shape}; {K} classes need ({K}, {K}).")
     if not np.isfinite(matrix).all():
-        raise ValueError("output_kernel has NaN or infinity in it.")
+        refuse("has NaN or infinity in it.")
     if not np.allclose(matrix, matrix.T):
-        raise ValueError("output_kernel is not symmetric.")
+        refuse("is not symmetric.")
     warn_unless_psd(matrix, "output_kernel")
     return matrix
+
+
+def refuse(why: str) -> NoReturn:
+    """An error about the parameter `output_kernel`."""
+    name = "output_kernel"
+    raise ParameterError(name, Sentence(Option(name), f" {why}"))
 
 
 def warn_unless_psd(matrix: np.ndarray, name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..system.sentences import Option, Sentence
 from .labels import Matrix, labels_of
 
 
@@ -154,8 +155,12 @@ class Confusion:
             n_rows = len(np.asarray(self.counts))
             if len(labels) != n_rows:
                 raise ValueError(
-                    f"the confusion matrix has {n_rows} rows but there are {len(labels)} classes: "
-                    "it must be in the order of classes_, or be given its own classes"
+                    Sentence(
+                        f"the confusion matrix has {n_rows} rows but there are {len(labels)} "
+                        "classes: it must be in the order of ",
+                        Option("classes_"),
+                        ", or be given its own classes",
+                    )
                 )
             return list(range(n_rows))
         index = {label: i for i, label in enumerate(self.classes)}

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..system.sentences import Option, ParameterError, Sentence, said_by
 from .labels import Matrix, labels_of
 
 
@@ -59,7 +60,8 @@ def cost_matrix(loss: str | ArrayLike | ClassLoss, classes: Iterable[Hashable]) 
     >>> cost_matrix([[0, 1], [-5, 0]], ["ham", "spam"])
     Traceback (most recent call last):
         ...
-    ValueError: the cost of predicting 'ham' when 'spam' is true is negative (-5.0)
+    widemargin.system.sentences.ParameterError: the cost of predicting 'ham' when 'spam' is true \
+is negative (-5.0)
     """
     labels = labels_of(classes)
     n_classes = len(labels)
@@ -73,7 +75,10 @@ def cost_matrix(loss: str | ArrayLike | ClassLoss, classes: Iterable[Hashable]) 
             )
         return 1.0 - np.eye(n_classes)
     if isinstance(loss, ClassLoss) and not isinstance(loss, type):
-        loss = loss.matrix(classes if isinstance(classes, np.ndarray) else labels)
+        try:
+            loss = loss.matrix(classes if isinstance(classes, np.ndarray) else labels)
+        except ValueError as error:
+            raise ParameterError("loss", said_by(error)) from error
     try:
         if loss is None:  # which NumPy would read as the number nan
             raise TypeError("no loss")
@@ -91,24 +96,32 @@ def _check_cost(cost: Matrix, labels: Sequence[Hashable]) -> None:
     """Raise a ValueError naming the first entry that no loss may have."""
     n_classes = len(labels)
     if cost.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"the cost matrix has shape {cost.shape} but there are {n_classes} classes: it must "
-            f"have shape ({n_classes}, {n_classes}), with rows (true) and columns (predicted) in "
-            "the order of classes_"
+        raise ParameterError(
+            "loss",
+            Sentence(
+                f"the cost matrix has shape {cost.shape} but there are {n_classes} classes: it "
+                f"must have shape ({n_classes}, {n_classes}), with rows (true) and columns "
+                "(predicted) in the order of ",
+                Option("classes_"),
+            ),
         )
     for bad, word in ((~np.isfinite(cost), "not finite"), (cost < 0.0, "negative")):
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            raise ValueError(
+            raise ParameterError(
+                "loss",
                 f"the cost of predicting {labels[j]!r} when {labels[i]!r} is true is {word} "
-                f"({cost[i, j]})"
+                f"({cost[i, j]})",
             )
     nonzero = np.flatnonzero(np.diagonal(cost))
     if nonzero.size:
         i = nonzero[0]
-        raise ValueError(
+        raise ParameterError(
+            "loss",
             f"predicting {labels[i]!r} when it is true must cost 0, but the diagonal of the cost "
-            f"matrix has {cost[i, i]}"
+            f"matrix has {cost[i, i]}",
         )
     if not cost.any():
-        raise ValueError("the cost matrix is zero everywhere: no mistake costs anything")
+        raise ParameterError(
+            "loss", "the cost matrix is zero everywhere: no mistake costs anything"
+        )

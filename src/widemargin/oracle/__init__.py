@@ -1,6 +1,7 @@
 """Where planes come from. An oracle owns the only loop over examples.
 
 protocol    `Oracle`: what an oracle must have; calls and deadlines, costs of examples
+cuts        `Oracle.cut`: planes of many examples added up along a tree
 source      `Source`: the problem and its rescaling, closed
 python      `PythonOracle`: a problem's three functions, called from Python
 compiled    `CompiledOracle`: a problem's compiled function, called through a typed pointer
@@ -15,6 +16,7 @@ from .compiled import CompiledOracle, check_layout, compiled_sweep, oracle_signa
 from .making import make_oracle, oracle_of
 from .protocol import (
     CHUNK,
+    Cut,
     Oracle,
     OutOfTime,
     Tally,
@@ -30,6 +32,7 @@ from .subset import Restricted
 __all__ = [
     "CHUNK",
     "CompiledOracle",
+    "Cut",
     "Oracle",
     "OutOfTime",
     "PythonOracle",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.rounding import Bounded
-from .protocol import Oracle, SparsePlane, Tally
+from .protocol import Cut, Oracle, SparsePlane, Tally
 from .source import Source
 
 
@@ -99,6 +99,9 @@ class Around:
         self, update: Callable, state: Any, w: np.ndarray, order: Any, grow: Callable | None = None
     ) -> Any:
         return self.oracle.sweep(update, state, w, order, grow)
+
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        return self.oracle.cut(w, examples)
 
     def find(self, i: int, w: np.ndarray) -> SparsePlane:
         return self.oracle.find(i, w)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -22,7 +24,8 @@ from ..run.bounds import (
     separate_upper,
     summed,
 )
-from .protocol import CHUNK, Tally, example_costs, update_signature
+from .cuts import cut_of
+from .protocol import CHUNK, Cut, Tally, example_costs, update_signature
 from .source import source_of
 
 
@@ -98,6 +101,12 @@ class CompiledOracle:
             self._buffers = np.zeros(self.n_features, np.uint32), np.zeros(self.n_features)
         return self._buffers
 
+    def twin(self) -> CompiledOracle:
+        """An oracle over the same examples for another thread."""
+        twin = copy(self)
+        twin.tally, twin._buffers = replace(self.tally, calls=0), None
+        return twin
+
     def sweep(self, update, state, w, order, grow=None):
         """Visit the examples in `order`; the state, which may have grown."""
         data_type, state_type = typeof(self.data), typeof(state)
@@ -116,6 +125,10 @@ class CompiledOracle:
             if done == order.size:
                 return state
             state, order = grow(state), order[done:]
+
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        """The sum of the planes of many examples."""
+        return cut_of(self, w, examples)
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w)."""

@@ -15,7 +15,8 @@ from numba import typeof, types
 from ..compile import VECTOR, kernel, pointer
 from ..planes import Planes, add_plane, empty_planes, evaluate, grow, remember, sparse_dot
 from .around import Around
-from .protocol import Oracle, sweep_one_by_one, update_signature
+from .cuts import cut_of
+from .protocol import Cut, Oracle, sweep_one_by_one, update_signature
 from .subset import Restricted
 from .threads import Parallel
 
@@ -78,6 +79,10 @@ class Remembering(Around):
                     state = grow(state)
         return state
 
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        """A cut whose planes are kept."""
+        return cut_of(self, w, examples)
+
     @property
     def threads(self) -> Parallel | None:
         """The threads that find planes, where there are any."""
@@ -109,6 +114,10 @@ class Recalled(Around):
             if done == order.size:
                 return state
             state, order = grow(state), order[done:]
+
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        """The cut of the best kept planes."""
+        return cut_of(self, w, examples)
 
 
 @lru_cache(None)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import types
@@ -74,6 +74,21 @@ class Tally:
 
 #: A plane of one example: loss, indices (uint32, each once) and values of delta.
 SparsePlane = tuple[float, np.ndarray, np.ndarray]
+
+
+class Cut(NamedTuple):
+    """The sum of C_i times the planes of many examples: their hinges are at least
+    loss - <w', delta> in all, at every w'."""
+
+    loss: Bounded
+    delta: np.ndarray  # (d,)
+    hinge: Bounded  # of the planes, at the w they were found at
+    error: np.ndarray  # (d,) what delta may be wrong by
+
+    def times(self, factor: float) -> Cut:
+        """A cut of so many times as many examples."""
+        loss, hinge = (Bounded(*(factor * part for part in end)) for end in (self.loss, self.hinge))
+        return Cut(loss, factor * self.delta, hinge, factor * self.error)
 
 
 class Oracle(Protocol):
@@ -173,6 +188,13 @@ class Oracle(Protocol):
         then each plane is found at the weights of that moment (of a batch, with threads).
         Ensures the state after the last example, each call in the tally, OutOfTime where the
         deadline passes before a call from Python, ProblemError naming the example that failed.
+        """
+
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        """The most violated planes of many examples at a fixed w, added up (`cuts.py`).
+
+        Ensures the same bits whoever finds the planes, and bounds on what rounding did to the
+        sums; what it does inside the planes is that of `rounding`.
         """
 
     def find(self, i: int, w: np.ndarray) -> SparsePlane:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +12,8 @@ import numpy as np
 from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
 from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse, input_of
 from ..rescaling import find_plane
-from .protocol import Tally, example_costs, sweep_one_by_one
+from .cuts import cut_of
+from .protocol import Cut, Tally, example_costs, sweep_one_by_one
 from .source import Source
 
 
@@ -42,6 +45,12 @@ class PythonOracle:
         self.is_estimate = self.source.is_approximate
         self.is_exact = not self.source.is_searching and not self.is_estimate
 
+    def twin(self) -> PythonOracle:
+        """An oracle over the same examples for another thread."""
+        twin = copy(self)
+        twin.tally = replace(self.tally, calls=0)
+        return twin
+
     def look(self, i: int, w: np.ndarray):
         """What `find_plane` found for example i, not counted; errors name the example."""
         try:
@@ -67,6 +76,10 @@ class PythonOracle:
     def sweep(self, update, state, w, order, grow=None):
         """Visit the examples in `order`; the state, which may have grown."""
         return sweep_one_by_one(self, update, state, w, order, grow)
+
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        """The sum of the planes of many examples."""
+        return cut_of(self, w, examples)
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w), by the upper bound of each hinge."""

@@ -16,8 +16,9 @@ far as they release the lock themselves (NumPy does in large products).
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -29,7 +30,8 @@ from ..compile import INDEX, VECTOR, pointer
 from ..problem import ProblemError
 from .around import Around
 from .compiled import CompiledOracle, oracle_signature
-from .protocol import update_signature
+from .cuts import CutSum, along_tree, block_sum, blocks_of
+from .protocol import Cut, update_signature
 from .python import PythonOracle
 
 #: Examples per part of a measurement.
@@ -118,6 +120,34 @@ class Parallel(Around):
                     break
                 state = grow(state)
         return state
+
+    def cut(self, w: np.ndarray, examples: np.ndarray) -> Cut:
+        """The sum of the planes of many examples: each thread adds up blocks of them."""
+        return along_tree(self.block_sums(w, examples))
+
+    def block_sums(self, w: np.ndarray, examples: np.ndarray) -> Iterator[CutSum]:
+        """The sums of all blocks in their order; few are ever ready before their turn."""
+        costs = self.oracle.cost, self.oracle.rounding(w)
+
+        def summed_up(block):
+            twin = self.oracle.twin()
+            return block_sum(twin, w, block, *costs), twin.tally.calls
+
+        with ThreadPoolExecutor(self.workers) as pool:
+            waiting: deque = deque()
+            for block in blocks_of(examples):
+                waiting.append(pool.submit(summed_up, block))
+                if len(waiting) > self.workers:
+                    yield self.received(waiting.popleft())
+            while waiting:
+                yield self.received(waiting.popleft())
+
+    def received(self, future: Future) -> CutSum:
+        """The sum of a block from its thread, whose calls count."""
+        total, calls = future.result()
+        self.oracle.tally.calls += calls
+        self.oracle.tally.check_time()
+        return total
 
     def measure(self, w: np.ndarray) -> float:
         """sum_i C_i hinge_i(w), added up in the order of the examples."""

@@ -379,6 +379,14 @@ def measure_stream(
     return Measured(total, is_estimate, (float(lost[0]), float(lost[1]))), found
 
 
+def fingerprint_of(stream: Stream, encode) -> Fingerprint:
+    """The fingerprint of all examples of a stream; nothing is measured."""
+    found = Fingerprint()
+    for chunk in stream.chunks():
+        add_examples(found, encode(chunk))
+    return found
+
+
 def add_examples(fingerprint: Fingerprint, oracle) -> None:
     """The examples of an oracle."""
     data = getattr(oracle, "data", None)

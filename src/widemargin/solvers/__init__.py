@@ -30,6 +30,28 @@ from .cutting_planes.n_slack import NSlack
 from .cutting_planes.one_slack import OneSlack
 from .cutting_planes.sampled import SampledCuts
 from .dual_coordinate.solver import DualCoordinate
+from .functional_descent.choices import (
+    INNER,
+    RESIDUALS,
+    WORKING_SETS,
+    ClampedResiduals,
+    DualCoordinates,
+    FreeResiduals,
+    ImportanceDraws,
+    InOrder,
+    OneSlackCuts,
+    UniformDraws,
+)
+from .functional_descent.schedules import (
+    SCHEDULES,
+    AutoDamping,
+    ConstantDamping,
+    GeometricDamping,
+    GivenDamping,
+    LinearDamping,
+    PowerDamping,
+    Radius,
+)
 from .functional_descent.solver import FunctionalDescent
 from .kernel_learner import KernelLearner, KernelSolver
 from .larank.solver import LaRank, SOnline
@@ -66,34 +88,53 @@ NAMES = {
     "pegasos": Pegasos,
     "sampled_cuts": SampledCuts,
 }
+#: Objects that parameters of solvers may be, by name.
+CHOICES = {
+    kind.__name__: kind
+    for kind in (*SCHEDULES, *WORKING_SETS, *RESIDUALS, *INNER, OnGap, Explore, Ratio, Fill)
+}
 
 __all__ = [
+    "CHOICES",
     "NAMES",
     "NORMA",
     "SVMD",
+    "AutoDamping",
     "Averaged",
     "BlockFrankWolfe",
     "Bound",
     "Cached",
+    "ClampedResiduals",
+    "ConstantDamping",
     "DualCoordinate",
+    "DualCoordinates",
     "Explore",
     "Fill",
+    "FreeResiduals",
     "FunctionalDescent",
+    "GeometricDamping",
+    "GivenDamping",
+    "ImportanceDraws",
+    "InOrder",
     "Incremental",
     "KernelLearner",
     "KernelSolver",
     "LaRank",
     "LaSVM",
     "Learner",
+    "LinearDamping",
     "MetaDescent",
     "Mistakes",
     "NSlack",
     "OnGap",
     "OneSlack",
+    "OneSlackCuts",
     "OutOfCore",
     "Pegasos",
     "Perceptron",
+    "PowerDamping",
     "ProximalNewton",
+    "Radius",
     "Ratio",
     "SOnline",
     "SampledCuts",
@@ -104,6 +145,7 @@ __all__ = [
     "Surrounds",
     "Threaded",
     "Uncertified",
+    "UniformDraws",
     "names_that",
     "traits_of",
 ]

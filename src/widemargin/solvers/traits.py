@@ -22,6 +22,7 @@ import numpy as np
 
 from ..layouts.shapes import BoxRows, ClassRows
 from ..oracle.compiled import CompiledOracle
+from ..system.sentences import Option, Sentence
 
 #: From what weights may be learnt: all data at once, or one part of it after another.
 SOURCES = ("memory", "stream")
@@ -40,16 +41,26 @@ KINDS = {
     "novelty": "novelty",
 }
 #: Options of estimators that are no matter of course -> what a solver that lacks one says.
-LINEAR_OPTIONS = {
-    "prior": "is for the regulariser 1/2 |w|^2; prior=... needs another solver",
-    "nonnegative": "is for the regulariser 1/2 |w|^2; nonnegative=... needs another solver",
-    "rescaling": "has no slack to rescale; rescaling='slack' needs another solver",
+LINEAR_OPTIONS: dict[str, str] = {
+    "prior": Sentence(
+        "is for the regulariser 1/2 |w|^2; ", Option("prior", ...), " needs another solver"
+    ),
+    "nonnegative": Sentence(
+        "is for the regulariser 1/2 |w|^2; ", Option("nonnegative", ...), " needs another solver"
+    ),
+    "rescaling": Sentence(
+        "has no slack to rescale; ", Option("rescaling", "slack"), " needs another solver"
+    ),
 }
-KERNEL_OPTIONS = {
-    "loss": "learns for the 0-1 loss and would leave loss=... out",
-    "rescaling": "has the loss of several classes in the margin, and rescaling='slack' has it not",
-    "output_kernel": "has no output kernel",
-    "fit_intercept": "has no bias: leave fit_intercept at 'auto'",
+KERNEL_OPTIONS: dict[str, str] = {
+    "loss": Sentence("learns for the 0-1 loss and would leave ", Option("loss", ...), " out"),
+    "rescaling": Sentence(
+        "has the loss of several classes in the margin; ",
+        Option("rescaling", "slack"),
+        " needs another solver",
+    ),
+    "output_kernel": Sentence("has no output kernel"),
+    "fit_intercept": Sentence("has no bias; ", Option("fit_intercept", True), " needs one"),
 }
 
 
@@ -176,7 +187,7 @@ def name_of(solver: Any) -> str:
 def refusal(solver: Any, lack: str, can: Callable[[Traits], Any]) -> ValueError:
     """What a solver cannot do, and which solvers can."""
     names = ", ".join(names_that(can))
-    return ValueError(f"{name_of(solver)} {lack}. Solvers for it: {names}.")
+    return ValueError(Sentence(f"{name_of(solver)} ", lack, f". Solvers for it: {names}."))
 
 
 def learns_kind(kind: str) -> Callable[[Traits], bool]:

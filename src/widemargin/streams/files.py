@@ -16,6 +16,7 @@ import numpy as np
 
 from ..saving.tensorfile import CheckpointError
 from ..system.printable import path_words
+from ..system.sentences import Option, Sentence
 from .chunk import StreamError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -178,9 +179,11 @@ class TextFiles:
             yield from source.blocks(self.chunk_bytes, cut_behind, self.is_prompt, longest)
         except TooLong as error:
             raise BrokenText(
-                f"the {self._unit} is longer than {error.size:,} bytes, the most for "
-                f"memory={self.memory:g} megabytes; is this text, with line ends? If it is, allow "
-                "more memory"
+                Sentence(
+                    f"the {self._unit} is longer than {error.size:,} bytes, the most for ",
+                    Option("memory", float(self.memory)),
+                    " megabytes; is this text, with line ends? If it is, allow more memory",
+                )
             ) from None
 
     def _check_listing(self) -> None:

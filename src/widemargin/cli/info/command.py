@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...estimators.learning.driving import why_not_go_on
 from ...system.printable import printable
 from ..apply.command import load_model
 from ..apply.scores import task_of
+from ..errors import as_message
 from ..show.speaking import tell, tell_json
 from ..show.words import (
     EXAMPLES,
@@ -65,7 +67,10 @@ def described(model: Any, top: int) -> dict[str, Any]:
 
 def why_not(model: Any) -> str | None:
     """Why the model cannot go on learning; None where it can."""
-    return model._why_not() if hasattr(model, "partial_fit") else "it learns from whole data only"
+    if not hasattr(model, "partial_fit"):
+        return "it learns from whole data only"
+    reason = why_not_go_on(model)
+    return None if reason is None else as_message(ValueError(reason))
 
 
 def is_kernel(model: Any) -> bool:

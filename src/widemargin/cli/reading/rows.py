@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...arrays.matrices import rows_of
 from ...estimators.learning.chunks import check_width, class_numbers
 from ...streams import Chunk, Prefetched, Stream, StreamError, open_stream
 from ...streams.files import TextFiles
@@ -208,12 +209,42 @@ def model_options(args: Any, model: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Loaded:
-    """All examples in memory."""
+    """All examples in memory.
+
+    Parameters
+    ----------
+    X, y
+        Inputs and truths of all examples.
+    weight, qid : array (n,), optional
+    name : str
+        The name of the stream.
+    parts : sequence of Chunk
+        Where the examples stand in their files: the chunks that they came in, without data.
+    """
 
     X: Any
     y: Any
     weight: np.ndarray | None = None
     qid: np.ndarray | None = None
+    name: str = "X"
+    parts: tuple[tuple[int, Chunk], ...] = ()
+
+    repeatable = True
+
+    def chunks(self, position: Any = None) -> Iterator[Chunk]:
+        """The chunks of the stream again, from memory."""
+        begin = 0
+        for size, part in self.parts:
+            at = slice(begin, begin + size)
+            weight, qid = (None if c is None else c[at] for c in (self.weight, self.qid))
+            X = rows_of(self.X, at.start, at.stop)
+            yield part._replace(X=X, y=self.y[at], row=begin, weight=weight, qid=qid)
+            begin += size
+
+
+def without_data(chunk: Chunk) -> tuple[int, Chunk]:
+    """The size of a chunk, and where its examples stand."""
+    return chunk.size, chunk._replace(X=(), y=None, weight=None, qid=None)
 
 
 def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Loaded | None:
@@ -244,7 +275,9 @@ def load_rows(stream: Watched, limit: float = np.inf, classes: Any = None) -> Lo
         )
     queries = [part.qid for part in parts if part.qid is not None]
     qid = np.concatenate(queries) if len(queries) == len(parts) else None
-    return Loaded(X, whole_numbers(np.concatenate([part.y for part in parts])), weight, qid)
+    places = tuple(map(without_data, parts))
+    y = whole_numbers(np.concatenate([part.y for part in parts]))
+    return Loaded(X, y, weight, qid, stream.name, places)
 
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:

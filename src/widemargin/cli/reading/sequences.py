@@ -16,7 +16,7 @@ from ...streams.opening import joined
 from ...system.printable import printable
 from ..errors import CommandError, UsageError
 from ..show.words import aligned, many, percent
-from .rows import MEGABYTE, Loaded, Watched, checked_source, line_memory
+from .rows import MEGABYTE, Loaded, Watched, checked_source, line_memory, without_data
 
 #: Memory of loaded sequences, at most, per byte of column text: the default template has 19
 #: features of 12 bytes for a dozen bytes of text, twice while parts are put together.
@@ -106,7 +106,10 @@ def load_sequences(
         weight = np.concatenate(
             [np.ones(part.size) if part.weight is None else part.weight for part in parts]
         )
-    return Loaded(joined([part.X for part in parts]), [y for part in parts for y in part.y], weight)
+    labels = [y for part in parts for y in part.y]
+    places = tuple(map(without_data, parts))
+    X = joined([part.X for part in parts])
+    return Loaded(X, labels, weight, name=stream.name, parts=places)
 
 
 def check_labels(parts: list[Chunk], constraints: str) -> None:

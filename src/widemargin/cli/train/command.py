@@ -56,7 +56,7 @@ def train(args: Any) -> int:
     watcher = Watcher(stream, args.json, args.quiet)
     began = time.perf_counter()
     try:
-        fit(args, model, stream, classes, plan, watcher)
+        learnt_from = fit(args, model, stream, classes, plan, watcher)
     except BaseException:
         if args.checkpoint and not has_state(args.checkpoint):
             remove_checkpoint(args.checkpoint)  # nothing could go on from it
@@ -69,10 +69,8 @@ def train(args: Any) -> int:
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     model.training_ = notes(stream, time.perf_counter() - began)
-    save(args, model)  # before anything else can go wrong
     interrupted = model.stopped_by_ == StopReason.INTERRUPT
-    if not interrupted:
-        add_evaluation(args, model, stream, held_out)
+    evaluate_and_save(args, model, None if interrupted else learnt_from, held_out)
     write_report(args, model)
     if args.checkpoint and model.stopped_by_ not in UNFINISHED:
         remove_checkpoint(args.checkpoint)  # last: killed before, --resume makes what is missing
@@ -164,9 +162,21 @@ def notes(stream: Watched, seconds: float) -> dict[str, Any]:
     }
 
 
-def add_evaluation(args: Any, model: Any, stream: Watched, held_out: list[Watched]) -> None:
+def evaluate_and_save(args: Any, model: Any, learnt_from: Any, held_out: list[Watched]) -> None:
+    """Write the model with its error, once; whatever goes wrong with the error, the model is."""
+    try:
+        if learnt_from is not None:
+            add_evaluation(args, model, learnt_from, held_out)
+    except (ValueError, OSError) as error:
+        told = as_message(error).rstrip(".")
+        raise CommandError(f"{told}. The model is written all the same: {args.output}") from error
+    finally:
+        save(args, model)
+
+
+def add_evaluation(args: Any, model: Any, learnt_from: Any, held_out: list[Watched]) -> None:
     """The error on held-out data; for a report without it, on the training data."""
-    source: Watched
+    source: Any
     if held_out and args.task == "tag":
         source, kind = sequences_of(args, model, args.validation), "validation"
     elif held_out:
@@ -174,17 +184,12 @@ def add_evaluation(args: Any, model: Any, stream: Watched, held_out: list[Watche
         if not args.hash_bits:
             options["n_features"] = int(model.n_features_in_)
         source, kind = open_data(args, args.validation, **options), "validation"
-    elif args.report and stream.repeatable:
-        source, kind = stream, "training"
+    elif args.report and learnt_from.repeatable:
+        source, kind = learnt_from, "training"
     else:
         return
-    try:
-        result = evaluated(model, source)
-    except (ValueError, OSError) as error:
-        told = as_message(error).rstrip(".")
-        raise CommandError(f"{told}. The model is written all the same: {args.output}") from error
-    model.training_["evaluation"] = plain_json({"on": kind, "name": source.name} | result)
-    save(args, model)
+    result = {"on": kind, "name": source.name} | evaluated(model, source)
+    model.training_["evaluation"] = plain_json(result)
 
 
 def write_report(args: Any, model: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ...estimators.learning.driving import go_on as learn_on
+from ...estimators.learning.driving import why_not_go_on
 from ...system.platform import INTERRUPTED
 from ..apply.command import load_model
 from ..apply.scores import task_of
@@ -37,7 +39,7 @@ def go_on(args: Any) -> int:
     watcher = Watcher(stream, args.json, args.quiet)
     say(args, f"{args.continued}: going on after {many(before, 'examples')}")
     try:
-        interrupted = model._go_on(stream, watcher)
+        interrupted = learn_on(model, stream, watcher)
     except ValueError as error:
         raise CommandError(f"{as_message(error).rstrip('.')}. No model is written") from error
     finally:
@@ -47,9 +49,7 @@ def go_on(args: Any) -> int:
     model.training_["reading"] = earlier.get("reading", stream.reading)
     model.training_["continued"] = [*earlier.get("continued", []), earlier.get("data")]
     model.training_.pop("evaluation", None)
-    train.save(args, model)
-    if not interrupted:
-        train.add_evaluation(args, model, stream, held_out)
+    train.evaluate_and_save(args, model, None if interrupted else stream, held_out)
     train.write_report(args, model)
     train.tell(args, model, stream, interrupted)
     return INTERRUPTED if interrupted else 0
@@ -85,7 +85,7 @@ def check_options(args: Any) -> None:
 def refuse_unless_able(args: Any, model: Any) -> None:
     """A model that cannot go on says so before data is read."""
     with naming(args.continued):
-        reason = model._why_not()
+        reason = why_not_go_on(model)
     if reason is not None:
         raise CommandError(
             f"{args.continued}: the model cannot go on: {as_message(ValueError(reason))}"

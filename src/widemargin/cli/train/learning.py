@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ... import Ranker
-from ...estimators.learning.chunks import shown
+from ...estimators.learning.chunks import Measurements, UnknownLabel, shown
+from ...estimators.learning.driving import fingerprint_of_rows, leave_examples, solver_of_stream
 from ...estimators.learning.kernel import Shuffled
 from ...run.passes import UNFINISHED
-from ...run.streams import measure_stream
 from ...solvers.out_of_core.disk_file import DiskFull
 from ...stopping import Callback
-from ...streams import ArrayStream, StreamError
-from ...streams.fingerprint import Fingerprint
-from ...streams.opening import as_stream
-from ..errors import CommandError
+from ...streams import ArrayStream
+from ...system.sentences import ParameterError, Sentence
+from ..errors import CommandError, said_of_file
 from ..reading.rows import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
 from ..reading.sequences import load_sequences
 from ..show.live import Watcher, say
@@ -30,28 +28,25 @@ from .planning import Plan, has_state
 
 #: A block of `OutOfCore` is at most this share of --memory.
 BLOCK_SHARE = 1 / 16
-#: What estimators say, who know neither lines nor files.
-REAL = "Unknown label type: continuous"
-NO_NODE = re.compile(r"(?:classes|row \d+ of y): (the label (.+) is not a node of the taxonomy.*)")
-OF_LOSS = re.compile(r"the cost |.* is not a node of the taxonomy Taxonomy\(")
-OF_KERNEL = re.compile(r"output_kernel ")
 
 
-def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> None:
-    """Learn; an error tells which line or file it is about."""
+def fit(args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher) -> Any:
+    """Learn; the stream of what was learnt from, in memory if it was loaded.
+
+    An error tells which line or file it is about.
+    """
     try:
-        fit_as_planned(args, model, stream, classes, plan, watcher)
+        return fit_as_planned(args, model, stream, classes, plan, watcher)
     except ValueError as error:
         raise blamed(args, stream, error) from error
 
 
 def fit_as_planned(
     args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher
-) -> None:
+) -> Any:
     """Learn as planned, or out of core if the data turns out to be too large."""
     if plan.is_kernel:
-        fit_kernel(args, model, stream, classes, plan, watcher)
-        return
+        return fit_kernel(args, model, stream, classes, plan, watcher)
     if not plan.is_streaming:
         limit = args.memory if plan.solver == "auto" and stream.repeatable else np.inf
         if args.task == "tag":
@@ -60,8 +55,7 @@ def fit_as_planned(
         else:
             loaded = load_rows(stream, limit, classes)
         if loaded is not None:
-            fit_loaded(args, model, loaded, classes, plan, watcher)
-            return
+            return fit_loaded(args, model, loaded, classes, plan, watcher)
         solver = "streaming_dual" if args.task in ("tag", "rank") else "out_of_core"
         plan = Plan(solver, None, f"the data takes more than --memory {args.memory:g}")
         say(args, f"{plan.solver}: {plan.reason}")
@@ -69,6 +63,7 @@ def fit_as_planned(
         classes = first_classes(args, stream)
     model.solver = streaming_solver(args, plan)
     fit_stream(args, model, stream, classes, plan.passes, watcher)
+    return stream
 
 
 def fit_stream(
@@ -92,16 +87,17 @@ def fit_stream(
 
 def fit_kernel(
     args: Any, model: Any, stream: Watched, classes: Any, plan: Plan, watcher: Watcher
-) -> None:
+) -> Any:
     """Learn a kernel machine: from rows in random order, or from the stream as it comes."""
     if plan.solver != "auto":
         model.solver = new_solver(args, plan.solver)
     source: Any = stream
+    learnt_from: Any = stream
     epochs = 1
     if stream.repeatable and stream.memory <= args.memory:
         loaded = load_rows(stream, args.memory, classes)
         if loaded is not None:
-            n = len(loaded.y)
+            n, learnt_from = len(loaded.y), loaded
             order = np.random.default_rng(args.seed).permutation(n)
             rows = loaded.X, loaded.y, loaded.weight, order
             source = Shuffled(*rows, name=stream.name, solver=model.solver)
@@ -111,16 +107,16 @@ def fit_kernel(
     passes = None if args.passes == "auto" else plan.passes or epochs
     fit_stream(args, model, source, classes, passes, watcher)
     if model.stopped_by_ not in UNFINISHED:
-        model._rest()  # as after `fit`
+        leave_examples(model)
+    return learnt_from
 
 
 def keep_to_memory(args: Any, model: Any, source: Any, classes: Any) -> Any:
     """Let --memory be the bound of a solver that has one; the classes, where they are known."""
-    model._begin_stream(as_stream(source), classes)
-    solver = model._streaming_solver()
+    solver, known = solver_of_stream(model, source, classes)
     if hasattr(solver, "memory") and "memory" not in dict(args.settings):
         model.solver = dataclasses.replace(solver, memory=args.memory / 2)
-    return None if model._may_grow else model.classes_
+    return known
 
 
 def streaming_solver(args: Any, plan: Plan) -> Any:
@@ -163,7 +159,7 @@ def first_classes(args: Any, stream: Watched) -> np.ndarray:
 
 def fit_loaded(
     args: Any, model: Any, loaded: Loaded, classes: Any, plan: Plan, watcher: Watcher
-) -> None:
+) -> Loaded:
     """Fit to data in memory."""
     X, y, weight = loaded.X, loaded.y, loaded.weight
     online = plan.solver in MAY_STREAM
@@ -180,9 +176,9 @@ def fit_loaded(
             plan = Plan("streaming_dual", plan.passes, reason)
             say(args, f"{plan.solver}: {reason}")
             model.solver = streaming_solver(args, plan)
-            rows = ArrayStream(X, y, weight=weight)
-            fit_stream(args, model, rows, classes, plan.passes, watcher)
-            return
+            source = ArrayStream(X, y, weight=weight)
+            fit_stream(args, model, source, classes, plan.passes, watcher)
+            return loaded
     model.solver = plan.solver if plan.solver == "auto" else new_solver(args, plan.solver)
     if online and plan.passes is not None:  # passes over the data, whatever a step decodes
         model.solver = dataclasses.replace(model.solver, epochs=plan.passes)
@@ -195,8 +191,9 @@ def fit_loaded(
     else:
         model.fit(X, y, sample_weight=weight)
     model.stop = None
-    model.fingerprint_ = fingerprint(model, loaded)
+    model.fingerprint_ = fingerprint_of_rows(model, loaded)
     model.n_examples_seen_ = n_examples(model, loaded)
+    return loaded
 
 
 def n_examples(model: Any, loaded: Loaded) -> int:
@@ -207,38 +204,23 @@ def n_examples(model: Any, loaded: Loaded) -> int:
     return len(loaded.y)
 
 
-def fingerprint(model: Any, loaded: Loaded) -> Fingerprint | None:
-    """Of the data of a batch fit, so that `verify` can tell it from other data."""
-    rows: Any = ArrayStream(loaded.X, loaded.y, weight=loaded.weight, qid=loaded.qid)
-    model._columns, model._is_fixed = int(model.n_features_in_), True
-    try:
-        rows = model._by_query(rows) if isinstance(model, Ranker) else rows
-        return measure_stream(rows, model._oracle_of, model._flat_weights())[1]
-    except StreamError:  # a stream of queries asks for more than `fit`: they stand together
-        return None
-
-
 # ------------------------------------------------------------------ what is wrong
 
 
 def blamed(args: Any, stream: Watched, error: ValueError) -> Exception:
     """The error with the place of its cause, or as it is."""
-    text = str(error)
-    if text.startswith(REAL):
+    if isinstance(error, Measurements):
         place, label = first_label(stream, lambda y: y.astype(np.float64) % 1 != 0)
         name = "a target" if label is None else f"the target {shown(label)}"
         return CommandError(
             f"{place}: {name} is a measurement, not a class; train regress learns from such data, "
             "and --labels text takes each number as a name"
         )
-    found = NO_NODE.match(text)
-    if found:
-        place, _ = first_label(stream, lambda y: named(y, found[2]))
-        return CommandError(f"{place}: {found[1]}")
-    for path, pattern in ((args.loss, OF_LOSS), (args.output_kernel, OF_KERNEL)):
-        if path is not None and pattern.match(text):
-            return CommandError(f"{path}: {text.removeprefix('output_kernel ')}")
-    return error
+    if isinstance(error, UnknownLabel) and not error.has_line:
+        place, _ = first_label(stream, lambda y: named(y, shown(error.label)))
+        return CommandError(Sentence(f"{place}: ", error.why))
+    path = getattr(args, error.parameter, None) if isinstance(error, ParameterError) else None
+    return error if path is None else said_of_file(error, path)
 
 
 def named(y: np.ndarray, name: str) -> np.ndarray:

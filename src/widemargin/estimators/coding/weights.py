@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...streams import Chunk, StreamError
+from ...system.sentences import Option, Sentence
 from ..learning.chunks import shown
 
 
@@ -119,14 +120,14 @@ def check_class_weights(class_weight: Mapping, classes: np.ndarray) -> None:
     if strange and not all(label in class_weight for label in known):
         some = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
         name = shown(strange[0])
-        raise ValueError(f"class_weight names {name}, which is no class; the classes are {some}.")
+        text = f" names {name}, which is no class; the classes are {some}."
+        raise ValueError(Sentence(Option("class_weight"), text))
     for label, weight in class_weight.items():
         is_number = isinstance(weight, int | float | np.integer | np.floating)
         if not is_number or not np.isfinite(weight) or weight < 0:
             given = weight if is_number else repr(weight)
-            raise ValueError(
-                f"class_weight of class {shown(label)} is {given}; a finite number >= 0 is needed."
-            )
+            text = f" of class {shown(label)} is {given}; a finite number >= 0 is needed."
+            raise ValueError(Sentence(Option("class_weight"), text))
 
 
 def refuse_weightless(classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray) -> None:

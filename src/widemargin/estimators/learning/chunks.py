@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from ...losses.labels import plain
 from ...streams import ArrayStream, Chunk, StreamError
 from ...streams.arrays import matrix_of
 from ...system.printable import printable
+from ...system.sentences import Option, Sentence
 
 
 def checked_rows(chunk: Chunk) -> Any:
@@ -56,6 +57,42 @@ def refuse_large(chunk: Chunk, X: Any) -> None:
     )
 
 
+class UnknownLabel(ValueError):
+    """A label that is none of those there may be.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    label : object
+    known : collection
+        The labels that there may be.
+    why : str
+        The message without the place of the label.
+    has_line : bool
+        Whether that place is a line of a file.
+    """
+
+    def __init__(
+        self, text: str, label: Any = None, known: Any = (), why: str = "", has_line: bool = False
+    ):
+        super().__init__(text)
+        self.label, self.known, self.why, self.has_line = label, known, why, has_line
+
+
+def refuse_label(
+    label: Any, known: Any, why: str, chunk: Chunk | None = None, row: int = 0
+) -> NoReturn:
+    """Refuse a row's label, or one of the declared classes where there are no examples."""
+    where = "classes" if chunk is None else chunk.where(row)
+    has_line = chunk is not None and chunk.lines is not None
+    raise UnknownLabel(Sentence(f"{where}: ", why), label, known, why, has_line)
+
+
+class Measurements(ValueError):
+    """Labels that are measurements, where classes are needed."""
+
+
 def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
     """Places of the labels of a chunk among the classes; a strange label is named."""
     y = np.asarray(chunk.y)
@@ -73,10 +110,13 @@ def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
         known = ", ".join(printable(str(c)) for c in classes[:10]) + (
             ", ..." if len(classes) > 10 else ""
         )
-        raise ValueError(
-            f"{chunk.where(row)}: the label {shown(y[row])} was never declared; the classes are "
-            f"{known}. Declare all of them: classes=[...]."
+        why = Sentence(
+            f"the label {shown(y[row])} was never declared; the classes are {known}. Declare all "
+            "of them: ",
+            Option("classes", [...]),
+            ".",
         )
+        refuse_label(y[row], classes, why, chunk, row)
     return label
 
 
@@ -98,13 +138,15 @@ def check_nodes(trees: Mapping[str, Taxonomy], labels: np.ndarray, examples: Chu
         for label in labels.tolist():
             if label in tree.parents:
                 continue
-            where = "classes"
-            if examples is not None and label in (y := np.asarray(examples.y)):
-                where = examples.where(int(np.flatnonzero(y == label)[0]))
-            raise ValueError(
-                f"{where}: the label {shown(label)} is not a node of the taxonomy of {parameter} "
-                f"({tree!r}). Add it to the taxonomy, or leave out such examples."
+            why = Sentence(
+                f"the label {shown(label)} is not a node of the taxonomy of ",
+                Option(parameter),
+                f" ({tree!r}). Add it to the taxonomy, or leave out such examples.",
             )
+            if examples is not None and label in (y := np.asarray(examples.y)):
+                row = int(np.flatnonzero(y == label)[0])
+                refuse_label(label, tree.parents, why, examples, row)
+            refuse_label(label, tree.parents, why)
 
 
 def labels_of(stream) -> np.ndarray:
@@ -116,7 +158,11 @@ def labels_of(stream) -> np.ndarray:
         return np.unique(np.asarray(stream.y))
     if not stream.repeatable:
         raise ValueError(
-            f"{stream.name} can be read only once, so its classes must be told: classes=[...]."
+            Sentence(
+                f"{stream.name} can be read only once, so its classes must be told: ",
+                Option("classes", [...]),
+                ".",
+            )
         )
     found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
     if not found:

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...run.certificate import Certificate
 from ...stopping import Reason, Rule, StopReason, Validation, each_rule, known_reason
+from ...system.sentences import Option, Sentence
 from ...system.user_warnings import warn_user
 
 #: Columns of this size and above are told to be scaled where rounding is in the way.
@@ -52,16 +53,17 @@ def warn_unless_converged(
     known = certificate is not None and certificate.scope != "cache"
     if known and certificate is not None and certificate.gap <= estimator.tol:
         return
-    where = f"before its gap was proven to be at most tol={estimator.tol:g}"
+    asked = Option("tol", float(estimator.tol))
+    where = Sentence("before its gap was proven to be at most ", asked)
     if known and certificate is not None:
-        where = f"at a relative gap of {certificate.gap:.2g}, above tol={estimator.tol:g}"
-        where += f": {certificate}"
+        gap = f"at a relative gap of {certificate.gap:.2g}, above "
+        where = Sentence(gap, asked, f": {certificate}")
     if any(isinstance(rule, Validation) for rule in each_rule(getattr(estimator, "stop", None))):
-        where += " of the weights with the smallest held-out loss"
+        where = Sentence(where, " of the weights with the smallest held-out loss")
     if ended is StopReason.ROUNDING:
-        advice = f"{advice} {scaling_advice(estimator, X)}"
-    text = f"{part}{type(estimator).__name__} stopped by {reason} {where}. {advice}"
-    warn_user(text, ConvergenceWarning)
+        advice = Sentence(advice, f" {scaling_advice(estimator, X)}")
+    ended_so = f"{part}{type(estimator).__name__} stopped by {reason} "
+    warn_user(Sentence(ended_so, where, ". ", advice), ConvergenceWarning)
 
 
 def is_users_rule(estimator, reason: Reason) -> bool:

@@ -38,6 +38,7 @@ from ...solvers.kernel_learner import ChoosesFromAll, KernelTask, Part
 from ...stopping import HeldOut, TrainingHinge
 from ...streams import ArrayStream, Chunk, Stream
 from ...streams.fingerprint import Fingerprint, hashed_items
+from ...system.sentences import Option, Sentence
 from ..coding.weights import check_weights
 from .chunks import check_width, checked_rows
 from .fitting import named_solver
@@ -121,8 +122,15 @@ class KernelModel(Streaming):
         if not self.is_kernel_machine:
             return None
         if self._is_precomputed:
-            return "Take solver='one_slack', more epochs of the solver, or a larger tol."
-        return "fit_stream((X, y), passes=None) goes on until it is proven; or take a larger tol."
+            solver, tol = Option("solver", "one_slack"), Option("tol")
+            return Sentence("Take ", solver, ", more epochs of the solver, or a larger ", tol, ".")
+        return Sentence(
+            "fit_stream with ",
+            Option("passes", None),
+            " goes on until it is proven; or take a larger ",
+            Option("tol"),
+            ".",
+        )
 
     @property
     def is_kernel_machine(self) -> bool:
@@ -277,8 +285,12 @@ class KernelModel(Streaming):
         is_plain = isinstance(kappa, str) and kappa == "identity"
         if not (is_plain or self.is_kernel_machine):
             raise ValueError(
-                "output_kernel is for kernel machines, and this model is linear: give it a kernel, "
-                "or solver='larank'. Linear models that share weights are TaxonomyClassifier's."
+                Sentence(
+                    Option("output_kernel"),
+                    " is for kernel machines, and this model is linear: give it a kernel, or ",
+                    Option("solver", "larank"),
+                    ". Linear models that share weights are TaxonomyClassifier's.",
+                )
             )
 
     def _check_kernel_parameters(self) -> None:

@@ -23,6 +23,7 @@ from ...solvers.streaming_dual.example_arrays import NotPlain
 from ...stopping import StopReason
 from ...streams import ArrayStream, Chunk, Stream
 from ...system.platform import soft_interrupt
+from ...system.sentences import Option, Sentence
 from ..coding.weights import checked_weights
 from .lasting import ADVICE, TORN, changes, kept
 from .undoing import undone_on_error
@@ -196,14 +197,10 @@ class GoesOn:
         """Why `partial_fit` cannot go on after `fit`."""
         name = type(self.solver_).__name__
         if traits_of(self.solver_).keeps_data:
-            return (
-                f"{name} reads a stream to its end and leaves the weights alone; "
-                "solver='streaming_dual' learns on"
-            )
-        return (
-            f"`fit` by {name} keeps the weights alone, not what learning goes on from; "
-            "fit(solver='streaming_dual') does"
-        )
+            left = f"{name} reads a stream to its end and leaves the weights alone; "
+            return Sentence(left, Option("solver", "streaming_dual"), " learns on")
+        left = f"`fit` by {name} keeps the weights alone, not what learning goes on from; with "
+        return Sentence(left, Option("solver", "streaming_dual"), " it keeps both")
 
     def _without_examples(self, arrays: dict[str, np.ndarray]):
         """An oracle without examples that leads to the kind of learner that has these arrays."""

@@ -28,6 +28,7 @@ from ...streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ...streams.fingerprint import Fingerprint
 from ...streams.opening import as_stream
 from ...system.platform import soft_interrupt
+from ...system.sentences import Option, Sentence
 from ..coding.flat_weights import shaped_geometry
 from ..coding.weights import check_weights
 from .chunks import check_width, checked_rows
@@ -35,6 +36,9 @@ from .convergence import warn_unless_converged
 from .fitting import check_parameters, checked_data, hand_over, named_solver, with_columns
 from .resuming import GoesOn
 from .undoing import all_or_nothing
+
+#: What to do where the passes that `fit_stream` was told were too few.
+MORE_PASSES = Sentence("Increase ", Option("passes"), " or accept a larger ", Option("tol"), ".")
 
 
 def is_streaming(solver: Any) -> bool:
@@ -148,8 +152,13 @@ class Streaming(GoesOn):
         run.on_progress, run.is_open_ended = on_progress, passes is None
         if (passes is None or verify) and not run.checks_gap(None):
             raise ValueError(
-                f"{type(run.solver).__name__} cannot prove a gap ({run.uncertified}): "
-                "passes=None and verify=True are impossible with it."
+                Sentence(
+                    f"{type(run.solver).__name__} cannot prove a gap ({run.uncertified}): ",
+                    Option("passes", None),
+                    " and ",
+                    Option("verify", True),
+                    " are impossible with it.",
+                )
             )
         keeps_data = traits_of(run.solver).keeps_data
         if keeps_data and checkpoint is not None:
@@ -177,7 +186,9 @@ class Streaming(GoesOn):
             run.on_progress = run.look_up = None
         if self._should_have_converged(run, reason, verify):
             known = run.certificate or self._certificate
-            warn_unless_converged(self, known, reason, on_passes=self._on_passes)
+            was_told = passes is not None and passes != self.max_passes
+            advice = self._on_passes or (MORE_PASSES if was_told else None)
+            warn_unless_converged(self, known, reason, on_passes=advice)
         return self
 
     def _should_have_converged(self, run: StreamRun, reason: Reason, verify: bool) -> bool:

@@ -7,7 +7,7 @@ a_t, b_t A, b     cut t: sum_i C_i delta_i and sum_i C_i loss_i of the planes mo
 alpha    a        weights of the cuts, sum 1; cut 0 is (0, 0), the plane of the truths
 K        G        Gram matrix A Sigma A'
 
-The objective at w_t is known exactly from the sweep that made cut t: no extra pass is ever needed.
+The objective at w_t is known exactly with cut t: no extra pass is ever needed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ...arrays.rounding import MARGIN, U
-from ...compile import strict
 from ...kernels.support import Support
+from ...oracle.protocol import Cut
 from ...parameters import NOT_NEGATIVE, check_numbers, whole
 from ...run.bounds import (
     DualPoint,
-    DualSums,
-    HingeSum,
     add_cut,
-    add_entry,
-    add_hinge,
     add_term,
     dual_point,
     dual_sums,
-    no_hinges,
-    summed,
 )
 from ..kernel_learner import KernelTask
 from ..protocol import Bound
@@ -52,13 +46,6 @@ class Cuts(NamedTuple):
     off: np.ndarray  # (m,) what entries of a cut may be wrong by, besides 4 u of their size
     v: np.ndarray  # (d,)
     w: np.ndarray  # (d,)
-
-
-class CutSum(NamedTuple):
-    """A cut on its way: sum_i C_i of planes and of their hinges."""
-
-    cut: DualSums
-    hinge: HingeSum
 
 
 @dataclass(frozen=True)
@@ -101,11 +88,10 @@ class OneSlack:
     def epoch(self, oracle, geometry, state: Cuts, rng):
         """A cut at w, then the program over all cuts."""
         w = state.w
-        total = no_cut(oracle, w)
-        oracle.sweep(add_to_cut, total, w, oracle.examples)
-        seen, error = summed(total.hinge)
+        cut = oracle.cut(w, oracle.examples)
+        seen, error = cut.hinge
         gap = geometry.value(w) + seen - geometry.dual(self.linear(state), state.v)
-        state = with_cut(state, dual_point(total.cut), geometry, self.patience)
+        state = with_cut(state, cut, geometry, self.patience)
         state = solved(state, geometry, self.tol * gap)
         whole = len(oracle.examples) == oracle.n_examples
         known = None if oracle.is_layout else error  # rows are measured closer
@@ -127,21 +113,6 @@ class OneSlack:
         return KernelCuts(task, support, rng, self.patience, self.tol)
 
 
-def no_cut(oracle, w: np.ndarray) -> CutSum:
-    """Nothing gathered yet."""
-    return CutSum(dual_sums(w.size), no_hinges(oracle.cost, oracle.rounding(w)))
-
-
-@strict
-def add_to_cut(state, w, i, loss, index, value):
-    """Add C_i times the plane to the cut."""
-    cost = state.hinge.cost[i]
-    add_term(state.cut.numbers, cost, loss)
-    for k in range(index.size):
-        add_entry(state.cut, index[k], cost, value[k])
-    return add_hinge(state.hinge, w, i, loss, index, value)
-
-
 def combined(state: Cuts, share: float = 1.0) -> DualPoint:
     """The dual point of `share` times the weights of the cuts, which are scaled to be at most 1."""
     weights = np.maximum(state.a[1:], 0.0)
@@ -158,15 +129,15 @@ def combined(state: Cuts, share: float = 1.0) -> DualPoint:
     return DualPoint(linear, v, error + off * MARGIN, of_planes=True)
 
 
-def with_cut(state: Cuts, total: DualPoint, geometry, patience: int) -> Cuts:
+def with_cut(state: Cuts, cut: Cut, geometry, patience: int) -> Cuts:
     """The new cut in a free slot or in that of a cut idle for more than `patience` epochs."""
     slot = 1 + int(np.argmax(state.idle[1:]))  # slot 0 is the truths'
     if state.idle[slot] <= patience:
         slot, state = len(state.b), with_room(state)
-    state.A[slot], state.b[slot] = total.v, total.linear.value
-    state.off[slot] = max(0.0, float(np.max(total.error - 3 * U * np.abs(total.v), initial=0.0)))
+    state.A[slot], state.b[slot] = cut.delta, cut.loss.value
+    state.off[slot] = max(0.0, float(np.max(cut.error - 3 * U * np.abs(cut.delta), initial=0.0)))
     state.a[slot], state.idle[slot] = 0.0, 0
-    row = state.A @ geometry.spread(total.v)
+    row = state.A @ geometry.spread(cut.delta)
     state.G[slot], state.G[:, slot] = row, row
     return state
 

@@ -22,17 +22,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ...arrays.rounding import Bounded
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, check_numbers, whole
-from ...run.bounds import DualPoint, dual_point, no_point, summed
+from ...run.bounds import DualPoint, no_point
 from ...stopping import StopReason
 from ..functional_descent.damping import sample_size
 from ..kernel_learner import KernelTask
 from ..protocol import Bound
 from ..traits import KernelMachines, Linear, Traits, check_kernel
 from ._kernel import KernelCuts
-from .one_slack import Cuts, OneSlack, add_to_cut, combined, no_cut, solved, with_cut
+from .one_slack import Cuts, OneSlack, combined, solved, with_cut
 
 
 class Sampled(NamedTuple):
@@ -103,11 +102,8 @@ class SampledCuts:
             chosen = np.sort(rng.choice(oracle.examples, size, replace=False))
         # 1. the cut
         cuts, w = state.cuts, state.w
-        total = no_cut(oracle, w)
-        oracle.sweep(add_to_cut, total, w, chosen)
-        cut, seen = dual_point(total.cut), state.scale * summed(total.hinge).value
-        linear = Bounded(state.scale * cut.linear.value, state.scale * cut.linear.error)
-        cut = DualPoint(linear, state.scale * cut.v, state.scale * cut.error)
+        cut = oracle.cut(w, chosen).times(state.scale)
+        seen = cut.hinge.value
         gap = geometry.value(w) + seen - geometry.dual(float(cuts.b @ cuts.a), cuts.v)
         slots, free = len(cuts.b), cuts.idle.copy()
         cuts = with_cut(cuts, cut, geometry, self.patience)

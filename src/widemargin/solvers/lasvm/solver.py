@@ -36,6 +36,7 @@ from ...kernels.support import Block, Blocks, Support, resized
 from ...parameters import POSITIVE, check_numbers, whole
 from ...saving.schema import Relation, Schema
 from ...saving.tensorfile import under
+from ...system.sentences import Option, Sentence
 from ...system.user_warnings import warn_user
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
@@ -367,8 +368,11 @@ class LaSVMLearner:
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """Refused: there are two classes."""
         raise ValueError(
-            "LaSVM learns two classes and cannot take in another. Use solver='larank', which "
-            "learns any number and lets classes appear late."
+            Sentence(
+                "LaSVM learns two classes and cannot take in another. Use ",
+                Option("solver", "larank"),
+                ", which learns any number and lets classes appear late.",
+            )
         )
 
     # -------------------------------------------------------------- saving

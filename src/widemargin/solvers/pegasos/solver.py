@@ -40,15 +40,17 @@ from ...kernels.support import BLOCK, Support
 from ...parameters import POSITIVE, Numbers, check_numbers, whole
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...stopping import StopReason
+from ...system.sentences import Option, Sentence
 from ..kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from ..learner import PROGRESSIVE, Progressive
 from ..traits import SOURCES, KernelMachines, Linear, Traits, check_kernel
 from . import _planes as pegasos_planes
 from ._loops import Course, binary_steps, class_steps
 
-UNKNOWN = (
-    "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: "
-    "solver=Pegasos(regularisation=...)."
+UNKNOWN = Sentence(
+    "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: ",
+    Option("regularisation", ..., "Pegasos"),
+    ".",
 )
 
 

@@ -40,6 +40,7 @@ from ...run.bounds import DualPoint, no_point, plane_point
 from ...run.certificate import is_within
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...saving.tensorfile import named, under
+from ...system.sentences import Option, Sentence
 from ..dual_coordinate.solver import visit
 from ..learner import widened
 from ._pool import IDLE, Explored, Retired
@@ -429,9 +430,12 @@ def widening(oracle, old: int, geometry: Geometry) -> Callable[[np.ndarray], np.
             bias = bool(data.rows.bias)
             return lambda w: widened(w, old // width - bias, data.rows.n_columns, bias, width)
     raise ValueError(
-        f"The stream grew from {old} to {new} weights. With a prior, nonnegative weights or slack "
-        "rescaling their number must be known from the beginning: n_features=... of the stream "
-        "(--features)."
+        Sentence(
+            f"The stream grew from {old} to {new} weights. With a prior, nonnegative weights or "
+            "slack rescaling their number must be known from the beginning: ",
+            Option("n_features", ...),
+            " of the stream.",
+        )
     )
 
 

@@ -28,6 +28,7 @@ from ...parameters import NOT_NEGATIVE, SHARE, UNBOUNDED, check_numbers, whole
 from ...run.bounds import DualPoint
 from ...run.certificate import is_within
 from ...saving.schema import MOST, Array, Entry, Schema
+from ...system.sentences import Option, Sentence
 from ..dual_coordinate.solver import fused_loop
 from ..learner import PROGRESSIVE, Progressive
 from ..traits import Linear, Traits
@@ -276,9 +277,14 @@ class StreamLearner:
             self.cache.retire(int(0.7 * limit))
         if self.cache.n_bytes > limit:
             raise MemoryError(
-                f"The dual variables of {len(self.cache.retired)} support vectors alone do not fit "
-                f"into memory={self.solver.memory:g} MB. Raise it, or use solver='out_of_core', "
-                "which keeps them on disk."
+                Sentence(
+                    f"The dual variables of {len(self.cache.retired)} support vectors alone do not "
+                    "fit into ",
+                    Option("memory", float(self.solver.memory)),
+                    " MB. Raise it, or use ",
+                    Option("solver", "out_of_core"),
+                    ", which keeps them on disk.",
+                )
             )
 
     def test(self, begin: int, count: int) -> tuple[int, np.ndarray, float]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...system.sentences import Sentence, said_by
 from ..chunk import Chunk, StreamError
 from ..files import BYTE_ORDER_MARK, BrokenText, TextFiles, name_of, opened
 
@@ -154,7 +155,8 @@ class SequenceFiles(TextFiles, ABC):
                         if n_sequences:
                             yield block, parsed, place
             except BrokenText as error:
-                raise StreamError(f"{name}:{place.line + error.newlines + 1}: {error}") from None
+                line = place.line + error.newlines + 1
+                raise StreamError(Sentence(f"{name}:{line}: ", said_by(error))) from None
         if not place.row:
             raise StreamError(f"{self.name}: there are no sequences in it")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...system.printable import printable
+from ...system.sentences import Option, Sentence
 
 if TYPE_CHECKING:
     from .stream import Place, SvmlightStream
@@ -35,19 +36,23 @@ def reason(code: int, token: bytes, stream: SvmlightStream, place: Place) -> str
     if code == parser.MALFORMED:
         return token_reason(token, stream.hash_bits is not None, stream.dtype)
     if code == parser.BELOW and stream.zero_based == "auto":
-        return (
-            f"{shown} has index 0, but no line of the first chunk has; "
-            "pass zero_based=True if indices begin at 0"
+        return Sentence(
+            f"{shown} has index 0, but no line of the first chunk has; pass ",
+            Option("zero_based", True),
+            " if indices begin at 0",
         )
     if code == parser.BEYOND and stream.n_features is not None:
-        return f"the index of {shown} is beyond n_features={stream.n_features}"
+        width = Option("n_features", stream.n_features)
+        return Sentence(f"the index of {shown} is beyond ", width)
     most = parser.MOST_COLUMNS - bool(place.zero_based)
     return {
         parser.LABEL_LENGTH: f"label {shown} is longer than {parser.LONGEST_LABEL} bytes",
         parser.LABEL_CODE: f"label {shown} is not UTF-8",
         parser.ORDER: f"the index of {shown} is not larger than the one before it",
-        parser.BELOW: f"{shown} has index 0, but zero_based=False",
-        parser.BEYOND: f"the index of {shown} is larger than {most}; hash_bits would take it",
+        parser.BELOW: Sentence(f"{shown} has index 0, but ", Option("zero_based", False)),
+        parser.BEYOND: Sentence(
+            f"the index of {shown} is larger than {most}; ", Option("hash_bits"), " would take it"
+        ),
         parser.BAD_QUERY: f"{shown} is not a whole number of 64 bits",
         parser.QUERY_MISSING: "there is no qid, but the lines before have one",
         parser.QUERY_UNEXPECTED: f"there is {shown}, but the lines before have no qid",

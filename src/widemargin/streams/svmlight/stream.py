@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ...system.sentences import Sentence, said_by
 from ...system.user_warnings import warn_user
 from ..chunk import Chunk, StreamError
 from ..files import BYTE_ORDER_MARK, MEMORY, BrokenText, TextFiles, name_of, opened
@@ -231,7 +232,8 @@ class SvmlightStream(TextFiles):
                             clues.check(name)
                         yield parsed, text, place, name
             except BrokenText as error:
-                raise StreamError(f"{name}:{place.line + error.newlines + 1}: {error}") from None
+                line = place.line + error.newlines + 1
+                raise StreamError(Sentence(f"{name}:{line}: ", said_by(error))) from None
         if place.row:
             clues.check(self.name)
 
@@ -273,7 +275,7 @@ class SvmlightStream(TextFiles):
         for line, code, token, start in [] if is_silent else parsed.bad.tolist():
             why = reason(code, token_at(text, token), self, place)
             if not self.skip_bad_lines:
-                raise StreamError(f"{name}:{line}: {why}")
+                raise StreamError(Sentence(f"{name}:{line}: ", why))
             if log is not None:
                 size += log.write(f"# {name}:{line}: {why}\n".encode())
                 size += log.write(WHOLE_LINE.match(text, start)[0])  # type: ignore
