@@ -6,7 +6,7 @@ functions that it has are all that is known, and it is asked for anything.
     linear   weights of a joint feature map: from what, of which problems, with which options
     kernel   patterns and coefficients: what is learnt, with which options
 
-What a record does not claim is refused by `check_linear` and `check_kernel`, which name the solvers
+What a record does not claim is refused by `check_linear` and `check_task`, which name the solvers
 that can do it.
 """
 
@@ -240,7 +240,7 @@ def is_for(problems: str, oracle: Any) -> bool:
 # ------------------------------------------------------------------------ kernel machines
 
 
-def check_kernel(solver: Any, task: Any) -> None:
+def check_task(solver: Any, task: Any) -> None:
     """Refuse a `KernelTask` that the solver's record does not claim."""
     kernel = traits_of(solver).kernel
     assert kernel is not None

@@ -35,6 +35,7 @@ from ...saving.schema import Array, Entry, Mismatch, Schema, Size, check
 from ...saving.tensorfile import named, under
 from ...solvers import NAMES, names_that, traits_of
 from ...solvers.kernel_learner import ChoosesFromAll, KernelTask, Part
+from ...solvers.traits import check_task
 from ...stopping import HeldOut, TrainingHinge
 from ...streams import ArrayStream, Chunk, Stream
 from ...streams.fingerprint import Fingerprint, hashed_items
@@ -342,6 +343,7 @@ class KernelModel(Streaming):
             task.C, task.bias = float(self.C), self.fit_intercept is True
             if task.cost is not None:
                 check_magnitude("A cost of the loss", task.cost)
+            check_task(solver, task)
             return task
 
         run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)

@@ -30,7 +30,7 @@ from ...run.bounds import (
 )
 from ..kernel_learner import KernelTask
 from ..protocol import Bound
-from ..traits import KernelMachines, Linear, Traits, check_kernel
+from ..traits import KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelCuts
 from .simplex_qp import FREE, solve_clipped_qp, solve_simplex_qp
 
@@ -109,7 +109,7 @@ class OneSlack:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples."""
-        check_kernel(self, task)
+        check_task(self, task)
         return KernelCuts(task, support, rng, self.patience, self.tol)
 
 

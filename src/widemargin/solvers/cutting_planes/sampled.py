@@ -29,7 +29,7 @@ from ...stopping import StopReason
 from ..functional_descent.damping import sample_size
 from ..kernel_learner import KernelTask
 from ..protocol import Bound
-from ..traits import KernelMachines, Linear, Traits, check_kernel
+from ..traits import KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelCuts
 from .one_slack import Cuts, OneSlack, combined, solved, with_cut
 
@@ -133,7 +133,7 @@ class SampledCuts:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples; its samples are drawn from those with a hinge above 0."""
-        check_kernel(self, task)
+        check_task(self, task)
         size = lambda n: min(sample_size(self.sample, n)[0], n)  # noqa: E731
         return KernelCuts(task, support, rng, self.patience, self.tol, size)
 

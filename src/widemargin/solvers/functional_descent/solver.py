@@ -57,7 +57,7 @@ from ...parameters import NOT_NEGATIVE, POSITIVE, Respelt, check_choice, check_n
 from ...stopping import StopReason
 from ..kernel_learner import KernelTask
 from ..protocol import Mistakes
-from ..traits import SOURCES, KernelMachines, Linear, Traits, check_kernel
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelDescent
 from ._planes import PlaneDescent
 from ._revisits import TAKEN_ALONG
@@ -202,7 +202,7 @@ GivenDamping or Radius
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelDescent:
         """A learner without patterns."""
-        check_kernel(self, task)
+        check_task(self, task)
         return KernelDescent(self, task, support, rng)
 
     # -------------------------------------------------------------- linear models, on planes

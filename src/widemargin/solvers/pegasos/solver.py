@@ -43,7 +43,7 @@ from ...stopping import StopReason
 from ...system.sentences import Option, Sentence
 from ..kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from ..learner import PROGRESSIVE, Progressive
-from ..traits import SOURCES, KernelMachines, Linear, Traits, check_kernel
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_task
 from . import _planes as pegasos_planes
 from ._loops import Course, binary_steps, class_steps
 
@@ -121,7 +121,7 @@ class Pegasos:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> PegasosLearner:
         """A learner without patterns; `rng` is not used."""
-        check_kernel(self, task)
+        check_task(self, task)
         if self.regularisation is None and task.n_examples is None:
             raise ValueError(UNKNOWN)
         return PegasosLearner(self, task, support)

@@ -31,7 +31,7 @@ from ...saving.schema import MOST, Array, Entry, Relation, Schema, Size
 from ...saving.tensorfile import named, under
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive
-from ..traits import check_kernel
+from ..traits import check_task
 from ._losses import Loss, find_loss
 from ._recent import Recent
 from ._state import (
@@ -76,7 +76,7 @@ class OnlineKernelMachine:
     holds_examples = False
 
     def __init__(self, solver: Any, task: KernelTask, support: Support, rule: Rule):
-        check_kernel(solver, task)
+        check_task(solver, task)
         check_budget(solver.budget, solver.buffer, support, solver.megabytes)
         self.solver, self.task, self.support, self.rule = solver, task, support, rule
         self.loss: Loss = find_loss(solver.loss, task.kind, solver.nu is not None)
