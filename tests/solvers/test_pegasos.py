@@ -196,7 +196,7 @@ def test_protocols_and_errors():
     for task, words in (
         (
             KernelTask("novelty", n_examples=9),
-            "learns two classes and several classes, not novelty",
+            "several classes, not novelty",
         ),
         (KernelTask("binary", bias=True, n_examples=9), "no bias"),
         (KernelTask("classes", 2, output_kernel=np.eye(2), n_examples=9), "no output kernel"),

@@ -41,10 +41,12 @@ from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = (
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

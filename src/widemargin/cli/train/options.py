@@ -18,7 +18,7 @@ from ...estimators.learning.fitting import check_param_name
 from ...estimators.ranker import ranking_problem
 from ...losses import Taxonomy
 from ...saving.checkpoints import OWN
-from ...solvers import CHOICES, NAMES, names_that
+from ...solvers import BUDGETS, CHOICES, NAMES, names_that
 from ...solvers.traits import learns_kind
 from ...streams.opening import SEQUENCES
 from ...system.locking import LOCK, Locked, check_free
@@ -43,7 +43,7 @@ LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
 ROWS = ("classify", "regress", "rank", "novelty")
 #: Options that are parameters of some solvers.
-SAME = {"buffer": "buffer", "budget": "budget", "epochs": "passes", "passes": "passes"}
+SAME = {"budget": "buffer", "epochs": "passes", "passes": "passes"}
 #: Options of some tasks only.
 TASKS_OF = {
     "C": ("classify", "regress", "tag", "rank"),
@@ -224,7 +224,7 @@ def check_kernel(args: Any) -> None:
         raise UsageError("--output-kernel is for kernel machines: add --kernel.")
     if args.budget is not None and args.buffer is None:
         raise UsageError("--budget says which pattern leaves a full buffer: add --buffer.")
-    buffered = names_with("buffer")
+    buffered = names_with("budget")
     if args.buffer is not None and not (is_kernel_machine(args) and args.solver in buffered):
         known = ", ".join(buffered)
         raise UsageError(f"--buffer is for kernel machines: --kernel, and --solver {known}.")
@@ -278,9 +278,12 @@ def kernel_options(args: Any) -> dict[str, Any]:
 
 
 def buffer_options(args: Any) -> dict[str, Any]:
-    """Parameters of a solver with a budget that are given."""
-    names = ("buffer", "budget")
-    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    """The budget of a solver, where one is given."""
+    if args.buffer is None:
+        return {}
+    solver: Any = NAMES[args.solver]
+    kind = BUDGETS[args.budget] if args.budget else solver.usual_budget
+    return {"budget": kind(args.buffer)}
 
 
 def check_checkpoint(folder: str, resume: bool) -> None:
