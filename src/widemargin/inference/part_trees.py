@@ -53,10 +53,9 @@ def best_parts(tree, score, spring, pair, reach, place, kind):
     for p in range(1, P):
         q = tree.parent[p]
         y, x = place[q]
-        k = np.int64(choice[p, kind[q], y, x])
-        row, column = y + tree.anchor[p, k, 0], x + tree.anchor[p, k, 1]
-        kind[p] = k
-        place[p] = spring_place(score[p, k], spring[p, k], reach, row, column)
+        kind[p] = choice[p, kind[q], y, x]
+        anchor, rest = tree.anchor[p, kind[p]], spring[p, kind[p]]
+        place[p] = spring_place(score[p, kind[p]], rest, reach, y + anchor[0], x + anchor[1])
     return best
 
 
