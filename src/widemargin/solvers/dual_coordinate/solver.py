@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from ...planes import (
 )
 from ...run.bounds import DualPoint
 from ..protocol import Bound
+from ..traits import Linear, Traits
 from . import _nodes as nodes
 from . import _places as places
 from . import _separate as separate
@@ -91,6 +92,8 @@ class DualCoordinate:
     cached_sweeps: int = 3
     worth: float = 0.1
     patience: int = 10
+
+    traits: ClassVar[Traits] = Traits(Linear())
 
     def __post_init__(self):
         if self.order not in ("random", "sequential"):
