@@ -3,7 +3,7 @@
 classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
-localiser                         images: the box of an object
+localiser, detector               images: the box of an object; any number of them, classes
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
@@ -12,6 +12,7 @@ coding/                           weights, labels and features into flat arrays,
 """
 
 from .classifier import SVMClassifier
+from .detector import ObjectDetector
 from .latent import LatentStructuredSVM
 from .latent_bags import LatentSVM
 from .localiser import ObjectLocaliser
@@ -28,6 +29,7 @@ __all__ = [
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectDetector",
     "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",

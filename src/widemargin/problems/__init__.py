@@ -13,6 +13,7 @@ ranking            lists of documents, four losses
 ranking_oracles    the plane of the most violated ranking
 matching           bipartite assignment, decoded by linear programming
 windows            one window of an image out of all positions and sizes
+window_sets        a set of windows, of several classes; searched greedily
 bags               the hidden candidate of a bag; gives planes
 real_function      plain Python; the worked example of the tutorial
 weights            weights and starts of parts, checked where callers can reach compiled code
@@ -30,6 +31,7 @@ from .real_function import RealFunction
 from .regression import Regression
 from .separate_labels import SeparateLabels
 from .shared_classes import SharedClasses
+from .window_sets import WindowSets
 from .windows import Windows
 
 __all__ = [
@@ -48,5 +50,6 @@ __all__ = [
     "RocArea",
     "SeparateLabels",
     "SharedClasses",
+    "WindowSets",
     "Windows",
 ]

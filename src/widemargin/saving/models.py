@@ -45,6 +45,7 @@ KNOWN = (
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectDetector",
     "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
