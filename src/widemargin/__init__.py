@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
     from .estimators import (
+        ImageSegmenter,
         LatentStructuredSVM,
         LatentSVM,
         MultilabelClassifier,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         SVMRegressor,
         TaxonomyClassifier,
     )
+    from .inputs.regions import Regions
     from .problem import Plane, Problem
     from .run import Certificate
     from .saving import load
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "auditing",
     "audit": "auditing",
+    "ImageSegmenter": "estimators",
     "Ranker": "estimators",
     "LatentSVM": "estimators",
     "LatentStructuredSVM": "estimators",
@@ -56,6 +59,7 @@ _HOMES = {
     "check_problem": "checking",
     "load": "saving",
     "ConvergenceDisplay": "displays",
+    "Regions": "inputs.regions",
     "Plane": "problem",
     "Problem": "problem",
     "Certificate": "run",
@@ -91,6 +95,7 @@ __all__ = [
     "ConvergenceDisplay",
     "Gap",
     "HeldOut",
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
@@ -102,6 +107,7 @@ __all__ = [
     "Plane",
     "Problem",
     "Ranker",
+    "Regions",
     "SVMClassifier",
     "SVMRegressor",
     "Seconds",

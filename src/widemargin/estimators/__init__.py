@@ -3,6 +3,7 @@
 classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
+segmenter                         images: masks
 localiser, detector               images: the box of an object; any number of them, classes
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
@@ -20,11 +21,13 @@ from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
 from .ranker import Ranker
 from .regressor import SVMRegressor
+from .segmenter import ImageSegmenter
 from .structured import StructuredSVM
 from .tagger import SequenceTagger
 from .taxonomy import TaxonomyClassifier
 
 __all__ = [
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",

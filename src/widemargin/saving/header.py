@@ -87,6 +87,8 @@ SCOPES = ("data", "cache", "round")
 ATTRIBUTES = (
     Item("n_features_in_", int, 0, MOST),
     Item("n_edges_", int, 0, MOST),
+    Item("n_numbers_", int, 0, MOST),
+    Item("n_contrasts_", int, 0, MOST),
     Item("n_skipped_queries_", int, 0, MOST),
     Item("n_examples_seen_", int, 0, MOST),
     Item("progressive_loss_", float),

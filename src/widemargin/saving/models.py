@@ -41,6 +41,7 @@ from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = (
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",

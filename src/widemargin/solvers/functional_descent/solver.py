@@ -51,12 +51,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...kernels.budgets import check_buffer
+from ...kernels.budgets import RESPELT as BUDGET_RESPELT
+from ...kernels.budgets import Project, check_budget
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, POSITIVE, Respelt, check_choice, check_numbers, whole
 from ...stopping import StopReason
-from ..kernel_learner import KernelTask, check_task
+from ..kernel_learner import KernelTask
 from ..protocol import Mistakes
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelDescent
 from ._planes import PlaneDescent
 from ._revisits import TAKEN_ALONG
@@ -95,7 +97,7 @@ WORDS = {
     "inner": {"dual_coordinate": "DualCoordinates()", "one_slack": "OneSlackCuts()"},
 }
 #: Parameters of earlier versions, and where they are today.
-RESPELT = {
+RESPELT = BUDGET_RESPELT | {
     "scale": "schedule=ConstantDamping(scale=...), or another damping",
     "rate": "schedule=PowerDamping(rate=...) or GeometricDamping(rate=...)",
     "radius": "schedule=Radius(...)",
@@ -103,6 +105,12 @@ RESPELT = {
     "ceiling": "residuals=ClampedResiduals(ceiling=...)",
     "window": "working_set=UniformDraws(window=...) or ImportanceDraws(window=...)",
 }
+
+
+UNCERTIFIED = (
+    "functional descent has no fixed objective: each step minimises the hinge of its own sample "
+    "near the last function"
+)
 
 
 @dataclass(frozen=True)
@@ -136,13 +144,9 @@ GivenDamping or Radius
         How local problems are solved, to the same gap. On planes see `_local_steps.py`. With a
         kernel dual coordinates (`_local_problems.py`) are quicker; cuts are Algorithm 2 of the
         thesis (`_local_cuts.py`), and all examples of a cut become patterns.
-    buffer : int, optional
-        The largest number of support patterns of a kernel machine between two steps; None keeps
-        all.
-    budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
-    megabytes : float
-        Bound of the kernel values between patterns, which most budgets keep.
+    budget : Oldest, Smallest, Project or Merge, optional
+        The largest number of support patterns of a kernel machine between two steps, and which one
+        leaves (`kernels/budgets.py`); None keeps all.
 
     Examples
     --------
@@ -166,23 +170,20 @@ GivenDamping or Radius
     average: float | None = 3.0
     tolerance: float | None = None
     inner: Any = field(default_factory=DualCoordinates)
-    buffer: int | None = None
-    budget: str = "project"
-    megabytes: float = 256.0
+    budget: Any = None
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
-    uncertified: ClassVar[str | None] = (
-        "functional descent has no fixed objective: each step minimises the hinge of its own "
-        "sample near the last function"
+    traits: ClassVar[Traits] = Traits(
+        Linear(SOURCES, uncertified=UNCERTIFIED),
+        KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
     )
 
     respelt: ClassVar[dict[str, str]] = RESPELT
+    usual_budget: ClassVar[Any] = Project  # of the command line
 
     def __post_init__(self):
         for name, kinds in CHOICES.items():
             check_choice(self, name, kinds, **WORDS[name])
-        check_buffer(self.buffer, self.budget, self.megabytes)
+        check_budget(self)
         check_numbers(self, epochs=whole(1), sample=whole(1).or_none)
         check_numbers(self, tolerance=POSITIVE.or_none, average=NOT_NEGATIVE.or_none)
         if self.schedule.revisit and isinstance(self.residuals, ClampedResiduals):
@@ -197,7 +198,7 @@ GivenDamping or Radius
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelDescent:
         """A learner without patterns."""
-        check_task("FunctionalDescent", task, self.kinds)
+        check_task(self, task)
         return KernelDescent(self, task, support, rng)
 
     # -------------------------------------------------------------- linear models, on planes
@@ -243,5 +244,5 @@ GivenDamping or Radius
                 "revisit on planes is for a constant damping and dual coordinates: use "
                 "schedule=AutoDamping() or ConstantDamping(), and inner=DualCoordinates()."
             )
-        if self.buffer:
-            raise ValueError("buffer is for kernel machines; linear models have no patterns.")
+        if self.budget is not None:
+            raise ValueError("budget is for kernel machines; linear models have no patterns.")
