@@ -103,6 +103,14 @@ def ranking(rng, loss: str, **params) -> None:
     wm.Ranker(loss=loss, max_passes=8, **params, **QUICK).fit(X, y, qid=qid).predict(X)
 
 
+def masks(rng, n_labels: int) -> None:
+    """Masks of pictures by cuts, and by expansions."""
+    images = [rng.integers(0, 256, (12, 16, 3), np.uint8) for _ in range(5)]
+    labels = [(image[..., 0] // (256 // n_labels)).clip(0, n_labels - 1) for image in images]
+    model = wm.ImageSegmenter(size=12, max_passes=8, **QUICK).fit(images, labels)
+    model.predict(images[:2])
+
+
 def bags(rng) -> None:
     X = [rows(rng)[:4] for _ in range(12)]
     wm.LatentSVM(max_passes=8, max_rounds=3, **QUICK).fit(X, np.arange(12) % 2).predict(X)
@@ -150,6 +158,8 @@ def fits() -> dict[str, Callable[[Any], None]]:
         "novelty": novelty,
         "taxonomy": taxonomy,
         "bags": bags,
+        "masks": partial(masks, n_labels=2),
+        "masks, several labels": partial(masks, n_labels=3),
         "cuts": cuts,
         "tags": tagging,
         "tags, steps": partial(tagging, constraints=[(0, 2)], solver="one_slack"),

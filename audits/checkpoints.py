@@ -18,7 +18,7 @@ import numpy as np
 from widemargin import SVMClassifier, SVMRegressor
 from widemargin.saving.checkpoints import FILE, Checkpoint, CheckpointError
 from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
-from widemargin.solvers import NORMA, SVMD, FunctionalDescent, OutOfCore, Pegasos
+from widemargin.solvers import NORMA, SVMD, FunctionalDescent, ImportanceDraws, OutOfCore, Pegasos
 from widemargin.streams import StreamError
 
 from .forging import forged
@@ -50,7 +50,7 @@ KINDS: dict[str, tuple[Any, np.ndarray, int]] = {
     "Pegasos": (SVMClassifier(solver=Pegasos(regularisation=0.01), **RBF), THREE, 2),
     "descent": (SVMClassifier(solver=FunctionalDescent(buffer=20), **RBF), THREE, 2),
     "descent, a window": (
-        SVMClassifier(solver=FunctionalDescent(working_set="importance"), **RBF),
+        SVMClassifier(solver=FunctionalDescent(working_set=ImportanceDraws()), **RBF),
         TWO,
         2,
     ),

@@ -31,18 +31,26 @@ BARS = {"ijcnn1": 1.5, "a8a": 14.7, "w8a": 0.90}
 
 def solvers() -> dict[str, Any]:
     """Contestants by title."""
-    from widemargin.solvers import FunctionalDescent, LaSVM, Pegasos
+    from widemargin.solvers import (
+        ClampedResiduals,
+        ConstantDamping,
+        FunctionalDescent,
+        LaSVM,
+        LinearDamping,
+        Pegasos,
+    )
 
-    one = {"schedule": "constant", "average": None}
-    two = {"schedule": "linear", "average": None}
+    one = {"schedule": ConstantDamping(), "average": None}
+    two = {"schedule": LinearDamping(), "average": None}
+    clamped = ClampedResiduals()
     return {
         "functional descent": FunctionalDescent(),
-        "SFD1, clamped": FunctionalDescent(residuals="clamped", **one),
-        "SFD2, clamped": FunctionalDescent(residuals="clamped", **two),
+        "SFD1, clamped": FunctionalDescent(residuals=clamped, **one),
+        "SFD2, clamped": FunctionalDescent(residuals=clamped, **two),
         "SFD1, free": FunctionalDescent(**one),
         "SFD2, free": FunctionalDescent(**two),
-        "SFD1, free, averaged": FunctionalDescent(schedule="constant"),
-        "SFD2, free, averaged": FunctionalDescent(schedule="linear"),
+        "SFD1, free, averaged": FunctionalDescent(schedule=ConstantDamping()),
+        "SFD2, free, averaged": FunctionalDescent(schedule=LinearDamping()),
         "Pegasos, last": Pegasos(average=False),
         "Pegasos, averaged": Pegasos(),
         "LaSVM": LaSVM(),

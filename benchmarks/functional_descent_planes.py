@@ -20,7 +20,13 @@ from widemargin import SequenceTagger, SVMClassifier
 from widemargin.datasets import load_dataset
 from widemargin.inputs.sequences import Sequences
 from widemargin.metrics import chunk_f1
-from widemargin.solvers import FunctionalDescent, Pegasos, Perceptron
+from widemargin.solvers import (
+    FunctionalDescent,
+    OneSlackCuts,
+    Pegasos,
+    Perceptron,
+    UniformDraws,
+)
 from widemargin.streams import ArrayStream
 
 from .sequences import GRID, LOOSE, PROVEN, QUICK, chosen_C, error, fit
@@ -35,7 +41,7 @@ CHUNKS_GRID = (0.03, 0.1, 0.3)
 CONTESTANTS = {
     "batch, gap 1 % proven": "auto",
     "functional descent, 2 passes": FunctionalDescent(),
-    "steps that only add, inner one-slack": FunctionalDescent(inner="one_slack"),
+    "steps that only add, inner one-slack": FunctionalDescent(inner=OneSlackCuts()),
     "Pegasos averaged, 2 passes": Pegasos(),
     "averaged perceptron, 2 passes": Perceptron(passes=2),
 }
@@ -97,7 +103,7 @@ def in_order(X, y, C: float, passes: int, seed: int) -> dict[str, object]:
             solver=FunctionalDescent(), random_state=seed
         ).fit_stream(stream(), passes=passes),
         "functional descent, draws from all so far": SVMClassifier(
-            solver=FunctionalDescent(working_set="uniform", window=n), random_state=seed
+            solver=FunctionalDescent(working_set=UniformDraws(window=n)), random_state=seed
         ).fit_stream(stream(), passes=passes),
         "Pegasos": SVMClassifier(
             solver=Pegasos(regularisation=scale, average=False), **given

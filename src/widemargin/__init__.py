@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from .checking import check_problem
     from .displays import ConvergenceDisplay
     from .estimators import (
+        ImageSegmenter,
         LatentStructuredSVM,
         LatentSVM,
         MultilabelClassifier,
         NoveltyDetector,
+        ObjectLocaliser,
         Ranker,
         SequenceTagger,
         StructuredSVM,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         SVMRegressor,
         TaxonomyClassifier,
     )
+    from .inputs.regions import Regions
     from .problem import Plane, Problem
     from .run import Certificate
     from .saving import load
@@ -39,11 +42,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "auditing",
     "audit": "auditing",
+    "ImageSegmenter": "estimators",
     "Ranker": "estimators",
     "LatentSVM": "estimators",
     "LatentStructuredSVM": "estimators",
     "MultilabelClassifier": "estimators",
     "NoveltyDetector": "estimators",
+    "ObjectLocaliser": "estimators",
     "SVMClassifier": "estimators",
     "SVMRegressor": "estimators",
     "SequenceTagger": "estimators",
@@ -52,6 +57,7 @@ _HOMES = {
     "check_problem": "checking",
     "load": "saving",
     "ConvergenceDisplay": "displays",
+    "Regions": "inputs.regions",
     "Plane": "problem",
     "Problem": "problem",
     "Certificate": "run",
@@ -87,15 +93,18 @@ __all__ = [
     "ConvergenceDisplay",
     "Gap",
     "HeldOut",
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "OracleCalls",
     "Passes",
     "Plane",
     "Problem",
     "Ranker",
+    "Regions",
     "SVMClassifier",
     "SVMRegressor",
     "Seconds",

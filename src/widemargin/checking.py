@@ -20,6 +20,7 @@ from .problem import (
     checked_loss,
     difference,
     input_of,
+    must_not_be_negative,
     score,
 )
 from .rescaling import find_plane
@@ -69,6 +70,7 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
         examples = [(input_of(problem, X, i), Y[i]) for i in rows]
         weights = [np.zeros(problem.n_features)]
         weights += [rng.standard_normal(problem.n_features) * size for size in (0.1, 1.0, 1.0)]
+        weights = [allowed(problem, w) for w in weights]
         if isinstance(problem, Latent):
             findings.attempt("complete fails", check_complete, problem, examples, weights, findings)
             findings.conclude(type(problem).__name__)
@@ -95,7 +97,7 @@ def check_first(problem: Any, X, Y) -> None:
 
     `Y` holds pairs where there are hidden parts. Raises ProblemError, which names the example.
     """
-    w = np.random.default_rng(0).standard_normal(int(problem.n_features))
+    w = allowed(problem, np.random.default_rng(0).standard_normal(int(problem.n_features)))
     for i in np.unique(np.linspace(0, len(Y) - 1, min(FIRST, len(Y))).astype(int)).tolist():
         try:
             check_answer(problem, input_of(problem, X, i), Y[i], w)
@@ -168,6 +170,11 @@ class Findings:
             raise ValueError(f"check_problem found {count} in {name}:\n{lines}")
 
 
+def allowed(problem: Any, w: np.ndarray) -> np.ndarray:
+    """Weights with their signs where the problem demands it."""
+    return np.where(must_not_be_negative(problem), np.abs(w), w)
+
+
 def basic(problem, X, Y) -> None:
     """Attributes and lengths."""
     for name in ("n_features", "loss"):
@@ -232,7 +239,7 @@ def candidates(problem, x, y, w_list) -> Iterator[Any]:
     for w in w_list:
         yield problem.decode(x, w)
         yield problem.decode(x, w, y_true=y)
-        yield problem.decode(x, -w, y_true=y)
+        yield problem.decode(x, allowed(problem, -w), y_true=y)
 
 
 def check_argmax(problem, examples, weights, findings: Findings) -> None:

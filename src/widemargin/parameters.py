@@ -2,13 +2,15 @@
 
     check_numbers(self, epochs=whole(1), tau=POSITIVE, sample=whole(1).or_none)
 
-True and False are no numbers here, nor is NaN.
+True and False are no numbers here, nor is NaN. A parameter that is a choice between ways is an
+object with the parameters of its way (`check_choice`); what was spelt otherwise in earlier versions
+is refused with today's spelling (`Respelt`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -95,3 +97,41 @@ def check_numbers(owner: Any, **needed: Numbers) -> None:
     """Refuse parameters of `owner` that are no such numbers."""
     for name, numbers in needed.items():
         numbers.check(name, getattr(owner, name))
+
+
+def check_choice(owner: Any, name: str, kinds: tuple[type, ...], **words: str) -> None:
+    """Refuse a parameter that is no object of `kinds`; `words` are earlier spellings of some.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_choice(SimpleNamespace(loss="none"), "loss", (Numbers,), none="Numbers()")
+    Traceback (most recent call last):
+    ...
+    TypeError: loss='none' is now written loss=Numbers().
+    """
+    value = getattr(owner, name)
+    if isinstance(value, str) and value in words:
+        raise TypeError(f"{name}={value!r} is now written {name}={words[value]}.")
+    if not isinstance(value, kinds):
+        known = ", ".join(f"{kind.__name__}(...)" for kind in kinds)
+        raise TypeError(f"{name} is {value!r}; one of {known} is needed.")
+
+
+class Respelt:
+    """Parameters of earlier versions are refused with what they are today."""
+
+    #: Earlier name -> today's spelling.
+    respelt: ClassVar[dict[str, str]] = {}
+
+    def __new__(cls, *args: Any, **given: Any) -> Any:
+        for name in given:
+            check_spelling(cls, name)
+        return super().__new__(cls)
+
+
+def check_spelling(kind: type, name: str) -> None:
+    """Refuse the name of a parameter that earlier versions of `kind` had."""
+    respelt = getattr(kind, "respelt", {})
+    if name in respelt:
+        raise TypeError(f"{name}=... is now written {respelt[name]}.")

@@ -1,10 +1,11 @@
 """What is learnt: the three functions of a problem, and the plane they give.
 
 A problem is any object with `n_features`, `joint_feature`, `loss` and `decode`; plain Python is
-enough. Two capabilities are optional and are recognised by their methods:
+enough. Three capabilities are optional and are recognised by their names:
 
 * `outputs(x)` lists every output of x: slack rescaling and preventive caching become exact;
-* `pack(X, Y)` with a compiled `oracle`: planes are found by compiled code.
+* `pack(X, Y)` with a compiled `oracle`: planes are found by compiled code;
+* `nonnegative`, a mask of weights: those that must not be negative for `decode` to be the argmax.
 
 A problem whose planes are not differences of joint features (regression, latent negatives) gives
 planes directly: `plane(x, y, w)` and `predict(x, w)`.
@@ -143,6 +144,11 @@ def input_of(problem: Any, X: Any, i: int) -> Any:
     if sp.issparse(X) and isinstance(problem, Compiled):
         return X[[i]].toarray().ravel()
     return X[i]
+
+
+def must_not_be_negative(problem: Any) -> np.ndarray:
+    """The weights that a problem wants not negative, (n_features,) bool or one False for all."""
+    return np.asarray(getattr(problem, "nonnegative", False), bool)
 
 
 def real_numbers(values: Any, what: str) -> np.ndarray:

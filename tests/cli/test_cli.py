@@ -32,6 +32,8 @@ from widemargin.solvers import (
     FunctionalDescent,
     OutOfCore,
     Perceptron,
+    Radius,
+    Ratio,
     StreamingDual,
 )
 from widemargin.system.locking import FolderLock
@@ -222,6 +224,8 @@ def test_parameters_reach_the_model(run):
             Perceptron(passes=3, order="sequential"),
         ),
         ("functional_descent --set average=None", FunctionalDescent(average=None)),
+        ("functional_descent --set schedule=Radius(0.5)", FunctionalDescent(schedule=Radius(0.5))),
+        ("streaming_dual --set schedule=Ratio(revisits=5)", StreamingDual(Ratio(revisits=5))),
         ("functional_descent --set epochs=3 --memory 1", FunctionalDescent(epochs=3)),
     ],
 )
@@ -238,9 +242,9 @@ def test_parameters_of_every_solver(run, name):
     solver = NAMES[name]()
     for field in dataclasses.fields(solver):
         value = getattr(solver, field.name)
-        if dataclasses.is_dataclass(value) or value == np.inf:
-            continue  # no literals
-        code, _, err = run(f"{command} {field.name}={value}")
+        if isinstance(value, float) and value == np.inf:
+            continue  # no literal
+        code, _, err = run(f"{command} {field.name}={value}".replace(", ", ","))
         assert (code, "absent.svm: there is no such file" in err) == (1, True), err
     code, _, err = run(f"{command} nonsense=1")
     assert code == 2
@@ -252,6 +256,22 @@ def test_parameters_of_every_solver(run, name):
     [
         ("--set sample=3", "--set is for a parameter of a solver: name it"),
         ("--solver pegasos --set sample", "'sample' is not NAME=VALUE"),
+        (
+            "--solver functional_descent --set schedule=linear",
+            "--set: schedule='linear' is now written schedule=LinearDamping()",
+        ),
+        (
+            "--solver functional_descent --set schedule=Slow(1)",
+            "--set: Slow is unknown; known are AutoDamping",
+        ),
+        (
+            "--solver functional_descent --set schedule=Radius(0)",
+            "--set: length must be a positive finite number",
+        ),
+        (
+            "--solver functional_descent --set scale=2",
+            "--set scale: scale=... is now written schedule=",
+        ),
         ("--solver pegasos --set sample=0", "--set: sample must be a whole number above 0, got 0"),
         (
             "--solver pegasos --set sample=a",

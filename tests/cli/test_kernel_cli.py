@@ -12,7 +12,7 @@ import pytest
 
 from widemargin import NoveltyDetector, SVMClassifier, load
 from widemargin.cli.main import main
-from widemargin.solvers import FunctionalDescent, Pegasos
+from widemargin.solvers import ConstantDamping, FunctionalDescent, Pegasos, UniformDraws
 from widemargin.streams import ArrayStream, write_svmlight
 
 STORY = re.compile(r'data-name="([^"]+)" data-value="([^"]+)"')
@@ -95,7 +95,8 @@ def test_novelty(files, tmp_path, capsys):
 
 def test_parameters_of_solvers(files, tmp_path, monkeypatch):
     """Samples are drawn from all rows, however many make a chunk."""
-    options = ("--set", "working_set=uniform", "--set", "sample=50", "--set", "schedule=constant")
+    options = ("--set", "working_set=UniformDraws()", "--set", "sample=50")
+    options += ("--set", "schedule=ConstantDamping(0.5)")
     scores = []
     for rows in (1024, 128):
         monkeypatch.setattr("widemargin.estimators.learning.kernel.CHUNK_ROWS", rows)
@@ -103,7 +104,7 @@ def test_parameters_of_solvers(files, tmp_path, monkeypatch):
         assert run("train", "classify", files / "train.svm", "-o", tmp_path / "m", *given) == 0
         model = load(tmp_path / "m")
         scores.append(model.decision_function(np.eye(2)))
-    wanted = FunctionalDescent(working_set="uniform", sample=50, schedule="constant")
+    wanted = FunctionalDescent(working_set=UniformDraws(), sample=50, schedule=ConstantDamping(0.5))
     assert model.solver_ == wanted
     np.testing.assert_array_equal(*scores)
 

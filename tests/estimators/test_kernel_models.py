@@ -19,7 +19,16 @@ from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
 from widemargin.estimators.learning.kernel import checked_gram
 from widemargin.kernels.outputs import ritz_values
 from widemargin.losses import Taxonomy
-from widemargin.solvers import NORMA, SVMD, FunctionalDescent, LaRank, LaSVM, SampledCuts
+from widemargin.solvers import (
+    NORMA,
+    SVMD,
+    FunctionalDescent,
+    ImportanceDraws,
+    LaRank,
+    LaSVM,
+    SampledCuts,
+    UniformDraws,
+)
 from widemargin.stopping import HeldOut
 from widemargin.streams import ArrayStream, IteratorStream
 
@@ -261,8 +270,8 @@ def test_a_fitted_machine_holds_no_training_data():
 HOLDERS = (
     "one_slack",
     SampledCuts(sample=20),
-    FunctionalDescent(working_set="uniform", sample=20),
-    FunctionalDescent(working_set="importance", sample=20, window=100, buffer=40),
+    FunctionalDescent(working_set=UniformDraws(), sample=20),
+    FunctionalDescent(working_set=ImportanceDraws(100), sample=20, buffer=40),
 )
 
 
@@ -286,7 +295,7 @@ def test_a_copy_of_a_run_under_way_goes_on_as_the_run(solver, begin):
     np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
 
 
-@pytest.mark.parametrize("solver", ["one_slack", FunctionalDescent(working_set="uniform")])
+@pytest.mark.parametrize("solver", ["one_slack", FunctionalDescent(working_set=UniformDraws())])
 def test_solvers_of_kept_examples_refuse_to_begin_anew(solver):
     X, y = rings(100)
     model = SVMClassifier(kernel="rbf", solver=solver, random_state=0).fit(X, y)

@@ -10,7 +10,7 @@ from widemargin import SVMClassifier, load
 from widemargin.kernels import RBF, Polynomial, as_patterns
 from widemargin.kernels.budgets import BUDGETS
 from widemargin.kernels.support import Machine, Support
-from widemargin.solvers import FunctionalDescent, Pegasos
+from widemargin.solvers import ConstantDamping, FunctionalDescent, LinearDamping, Pegasos
 from widemargin.solvers.kernel_learner import KernelTask, Part
 
 KERNEL = RBF(0.4)
@@ -18,10 +18,10 @@ N, LIMIT = 240, 30
 SOLVERS = {
     "auto": lambda **limits: FunctionalDescent(sample=20, **limits),
     "revisit": lambda **limits: FunctionalDescent(
-        sample=20, schedule="constant", scale=0.3, revisit=1.0, **limits
+        sample=20, schedule=ConstantDamping(0.3, revisit=1.0), **limits
     ),
     "last": lambda **limits: FunctionalDescent(
-        sample=20, schedule="linear", average=None, **limits
+        sample=20, schedule=LinearDamping(), average=None, **limits
     ),
     "Pegasos": lambda **limits: Pegasos(sample=2, **limits),
     "Pegasos, last": lambda **limits: Pegasos(average=False, **limits),
@@ -112,7 +112,7 @@ def test_a_budget_that_is_not_needed_changes_nothing(name, budget, classes):
 def test_the_bound_holds_for_all_removals_together(budget):
     """Steps that do not look at f: what was removed is all that tells the two apart."""
     X, Y = examples()
-    solver = {"sample": 20, "schedule": "constant", "scale": 1e6}  # all dual variables at bounds
+    solver = {"sample": 20, "schedule": ConstantDamping(1e6)}  # all dual variables at bounds
     free = make(FunctionalDescent(**solver))
     bounded = make(FunctionalDescent(**solver, buffer=LIMIT, budget=budget))
     for one, two in zip(taught(free, X, Y, 1, 20), taught(bounded, X, Y, 1, 20), strict=True):

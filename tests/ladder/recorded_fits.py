@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin import (
+    ImageSegmenter,
     LatentStructuredSVM,
     LatentSVM,
     MultilabelClassifier,
@@ -246,6 +247,16 @@ def chain() -> Any:
     return StructuredSVM(Chain(3, 2), solver="n_slack", C=0.5, **SEED).fit(*sequences())
 
 
+def pictures() -> tuple[np.ndarray, np.ndarray]:
+    """Bright squares in noise, and their masks."""
+    rng = np.random.default_rng(12)
+    images, masks = rng.integers(0, 120, (8, 16, 16), np.uint8), np.zeros((8, 16, 16), bool)
+    for k in range(8):
+        masks[k, k : k + 6, 9 - k : 15 - k] = True
+        images[k][masks[k]] += 90
+    return images, masks
+
+
 def hidden() -> Any:
     """Rounds over a problem of the caller with hidden variables."""
     X, y = bags()
@@ -285,6 +296,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "label sets": lambda: MultilabelClassifier(0.5, **SEED).fit(*label_sets()),
     "label tree": lambda: MultilabelClassifier(0.5, pairs="tree", **SEED).fit(*label_sets()),
     "taxonomy": lambda: TaxonomyClassifier(0.5, taxonomy=TREE, **SEED).fit(*rows()),
+    "masks": lambda: ImageSegmenter(size=16, **SEED).fit(*pictures()),
     "bags": lambda: LatentSVM(C=0.5, **SEED).fit(*bags()),
     "hidden variables": hidden,
     "own problem": lambda: on_planes("auto"),

@@ -12,10 +12,20 @@ import reference
 import scipy.sparse as sp
 
 from widemargin.geometry import Geometry
+from widemargin.images.graphs import Widths, grid_edges, plain_graph
 from widemargin.images.grids import WindowGrid
 from widemargin.images.levels import image_windows
 from widemargin.oracle import PythonOracle, make_oracle
-from widemargin.problems import Binary, Matching, Multiclass, RealFunction, Regression, Windows
+from widemargin.problem import must_not_be_negative
+from widemargin.problems import (
+    Binary,
+    Matching,
+    Multiclass,
+    RealFunction,
+    Regression,
+    Segmentation,
+    Windows,
+)
 from widemargin.run import run
 from widemargin.solvers import (
     Averaged,
@@ -59,7 +69,7 @@ WRAPPED = {name for name, solver in SOLVERS.items() if hasattr(solver, "solver")
 TASKS = ["binary", "multiclass", "regression", "tagger", "labels", "matching"]
 PLAIN_PYTHON = {"tagger", "labels", "matching"}
 #: Tasks whose inputs are neither rows nor plain Python: the compiled oracle against the functions.
-PACKED = ["windows"]
+PACKED = ["windows", "segmentation"]
 #: Solvers that need few passes to a gap of 1e-7 over planes of many numbers.
 QUICK = {"one_slack", "dual_coordinate", "cached-n_slack", "incremental-dual_coordinate"}
 
@@ -92,6 +102,17 @@ def windows_case(rng, weights: np.ndarray) -> Case:
     return Case(problem, X, Y, weights[: len(Y)])
 
 
+def segmentation_case(rng, weights: np.ndarray) -> Case:
+    """Six nodes in two rows, one of whose numbers tells the label, and contrasts of neighbours."""
+    edges = grid_edges(2, 3, 8)
+    X, Y = [], []
+    for _ in range(10):
+        own = reference.representable(rng.standard_normal((6, 2)))
+        X.append(plain_graph(own, edges, rng.uniform(0, 0.2, (len(edges), 2))))
+        Y.append((own[:, 0] + 0.5 * rng.standard_normal(6) > 0).astype(int))
+    return Case(Segmentation(Widths(2, 0, 0, 0, 2)), X, Y, weights[: len(Y)])
+
+
 @lru_cache
 def case(task: str) -> Case:
     """A small problem; some examples weigh nothing."""
@@ -122,6 +143,8 @@ def case(task: str) -> Case:
         return Case(ListedMatching(2), X, Y, weights[:n])
     if task == "windows":
         return windows_case(rng, weights)
+    if task == "segmentation":
+        return segmentation_case(rng, weights)
     n = 12
     Y = [tuple(row) for row in (X[:n, :3] + 0.4 * rng.standard_normal((n, 3)) > 0).astype(int)]
     return Case(reference.Labels(3), X[:n, :3], Y, weights[:n])
@@ -144,6 +167,12 @@ def priors(d: int) -> dict[str, dict]:
     }
 
 
+def prior_of(problem, name: str) -> dict:
+    """A way to regularise, with the signs that the problem demands."""
+    found, mask = priors(problem.n_features)[name], must_not_be_negative(problem)
+    return found | {"nonnegative": mask | found.get("nonnegative", False)} if mask.any() else found
+
+
 ALL_PRIORS = [name for name in priors(2) if name != "plain"]
 SOME_PRIORS = ["full", "nonnegative-diagonal"]
 
@@ -154,7 +183,7 @@ def optimum(task: str, rescaling: str, prior: str, weighted: bool):
     problem, X, Y, weights = case(task)
     cost = C * (weights if weighted else np.ones(len(Y)))
     planes = reference.all_planes(problem, X, Y, rescaling)
-    written = reference.written_out(problem.n_features, **priors(problem.n_features)[prior])
+    written = reference.written_out(problem.n_features, **prior_of(problem, prior))
     return planes, cost, written, reference.solve(planes, cost, written)
 
 
@@ -199,7 +228,7 @@ def solve_and_check(name, task, source, rescaling, prior, weighted) -> None:
     problem = case(task).problem
     expected = optimum(task, rescaling, prior, weighted)
     oracle = oracle_of(task, source, rescaling, weighted)
-    geometry = Geometry(problem.n_features, **priors(problem.n_features)[prior])
+    geometry = Geometry(problem.n_features, **prior_of(problem, prior))
     stop = Gap(LOOSE.get(name, TOL)) | Passes(3000)
     result = run(SOLVERS[name], oracle, geometry, np.random.default_rng(0), stop)
     check(result, name, *expected)

@@ -26,6 +26,7 @@ from widemargin.solvers import (
     Explore,
     Fill,
     FunctionalDescent,
+    ImportanceDraws,
     LaSVM,
     Pegasos,
     Ratio,
@@ -95,7 +96,7 @@ def numbers(model, i):
 
 MULTICLASS = Multiclass(4, 1.0 - np.eye(3), 1.0)
 CUBIC = RealFunction()
-WINDOW = FunctionalDescent(working_set="importance", sample=10, window=40)
+WINDOW = FunctionalDescent(working_set=ImportanceDraws(40), sample=10)
 DUALS = ("streaming_dual", *(StreamingDual(schedule=s) for s in (Explore(), Ratio(), Fill(30))))
 LINEAR = (*DUALS, StreamingDual(memory=0.004), "functional_descent", WINDOW)
 STREAMS = (*LINEAR, Pegasos(regularisation=0.01))

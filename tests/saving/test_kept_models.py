@@ -44,9 +44,10 @@ def test_old_files_go_on_learning(name):
 def test_names_of_classes_are_translated(monkeypatch):
     """A class that has another name today is found by the name in the file."""
     from widemargin import solvers
+    from widemargin.saving import earlier
     from widemargin.saving import models as persistence
 
-    monkeypatch.setattr(persistence, "RENAMED", {"LaRank": "Renamed"})
+    monkeypatch.setattr(earlier, "RENAMED", {"LaRank": "Renamed"})
     kinds = persistence.known_solvers()
     kinds["Renamed"] = kinds.pop("LaRank")
     monkeypatch.setattr(persistence, "known_solvers", lambda: kinds)

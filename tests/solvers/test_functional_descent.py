@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import clarabel
 import numpy as np
 import pytest
@@ -12,14 +14,40 @@ from sklearn.svm import SVC
 from widemargin import SVMClassifier
 from widemargin.kernels import RBF, Linear, Precomputed
 from widemargin.kernels.support import Machine, Support
-from widemargin.solvers import FunctionalDescent
+from widemargin.solvers import (
+    AutoDamping,
+    ClampedResiduals,
+    ConstantDamping,
+    DualCoordinates,
+    FreeResiduals,
+    FunctionalDescent,
+    GeometricDamping,
+    GivenDamping,
+    ImportanceDraws,
+    InOrder,
+    LinearDamping,
+    OneSlackCuts,
+    PowerDamping,
+    Radius,
+    UniformDraws,
+)
 from widemargin.solvers.functional_descent import _local_problems as loops
 from widemargin.solvers.functional_descent._local_cuts import cut_local
 from widemargin.solvers.functional_descent._tracks import HANDICAP, TRACKS
 from widemargin.solvers.functional_descent._working_set import WorkingSet
+from widemargin.solvers.functional_descent.schedules import dampings
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 
-EXACT = {"tolerance": 1e-11, "average": None, "schedule": "constant"}
+EXACT = {"tolerance": 1e-11, "average": None}
+RESIDUALS = {"free": FreeResiduals(), "clamped": ClampedResiduals(ceiling=1.5)}
+SCHEDULES = {"constant": ConstantDamping, "linear": LinearDamping}
+INNER = {"dual_coordinate": DualCoordinates(), "one_slack": OneSlackCuts()}
+DRAWS = {"sequential": InOrder, "uniform": UniformDraws, "importance": ImportanceDraws}
+
+
+def constant(scale: float, revisit: float = 0.0) -> dict[str, Any]:
+    """Exact steps at the damping c / k."""
+    return {**EXACT, "schedule": ConstantDamping(scale, revisit)}
 
 
 def examples(n=60, classes=2, seed=0, d=3):
@@ -142,7 +170,7 @@ def test_each_step_is_the_minimiser(classes, residuals, schedule):
     rng, k, n = np.random.default_rng(1), 18, len(Y)
     cost = rng.uniform(0.5, 2.0, (classes, classes)) * (1 - np.eye(classes))
     solver = FunctionalDescent(
-        sample=k, scale=0.3, residuals=residuals, ceiling=1.5, **{**EXACT, "schedule": schedule}
+        sample=k, schedule=SCHEDULES[schedule](0.3), residuals=RESIDUALS[residuals], **EXACT
     )
     learner = make(solver, X, classes, n=n, cost=cost)
     kernel = learner.support.kernel
@@ -153,7 +181,7 @@ def test_each_step_is_the_minimiser(classes, residuals, schedule):
         scores, K = (K_all @ before)[rows], K_all[np.ix_(rows, rows)]
         clamp = 1.5 if residuals == "clamped" else None
         planes = planes_of(scores, Y[rows], cost, clamp)
-        (damping,) = solver.dampings(t, k, n)
+        (damping,) = dampings(solver.schedule, t, k, n)
         assert damping == pytest.approx(0.3 / k if schedule == "constant" else 0.3 * t / n)
         U = np.full(k, 1.0 / (k * damping))
         learner.absorb(part_of(X, Y, rows), start)
@@ -199,8 +227,8 @@ def test_one_slack_steps_are_those_of_dual_coordinates(classes, residuals):
     rng, k, n, tolerance = np.random.default_rng(1), 18, 54, 1e-6
     cost = rng.uniform(0.5, 2.0, (classes, classes)) * (1 - np.eye(classes))
     omega = rng.uniform(0.5, 1.5, n)
-    given = {"sample": k, "scale": 0.3, "residuals": residuals, "ceiling": 1.5, **EXACT}
-    given |= {"tolerance": tolerance, "inner": "one_slack"}
+    given = {"sample": k, "residuals": RESIDUALS[residuals], **constant(0.3)}
+    given |= {"tolerance": tolerance, "inner": OneSlackCuts()}
     learner = make(FunctionalDescent(**given), X, classes, n=n, cost=cost)
     K_all = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
     before = np.zeros((n, learner.margins.n_outputs))
@@ -275,14 +303,15 @@ def test_one_slack_begins_with_what_is_held(classes, rescaling):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("given", [{"revisit": 0.0}, {"revisit": 1.0, "schedule": "constant"}])
-def test_descent_by_cuts_is_descent_by_coordinates(classes, given):
+@pytest.mark.parametrize("schedule", [AutoDamping(revisit=0.0), ConstantDamping(revisit=1.0)])
+def test_descent_by_cuts_is_descent_by_coordinates(classes, schedule):
     """Steps that add take one path; those that revisit end at one SVM, by other patterns."""
     X, Y = examples(150, classes, seed=11)
     scores = []
-    for inner in ("dual_coordinate", "one_slack"):
+    for inner in INNER:
+        epochs = 30 if schedule.revisit else 2
         solver = FunctionalDescent(
-            sample=30, tolerance=1e-6, inner=inner, epochs=30 if given["revisit"] else 2, **given
+            epochs, 30, tolerance=1e-6, inner=INNER[inner], schedule=schedule
         )
         model = SVMClassifier(
             kernel="rbf",
@@ -298,7 +327,7 @@ def test_descent_by_cuts_is_descent_by_coordinates(classes, given):
 def test_too_few_cuts_are_told(monkeypatch):
     monkeypatch.setattr("widemargin.solvers.functional_descent._local_cuts.MOST_CUTS", 2)
     X, Y = examples(40)
-    learner = make(FunctionalDescent(sample=40, inner="one_slack", **EXACT), X, n=40)
+    learner = make(FunctionalDescent(sample=40, inner=OneSlackCuts(), **constant(1.0)), X, n=40)
     with pytest.warns(ConvergenceWarning, match="after 3 cuts"):
         learner.absorb(part_of(X, Y), 0)
 
@@ -310,7 +339,7 @@ def test_optimality_conditions_with_weights_and_margins(classes):
     omega = rng.uniform(0.2, 3.0, 40)
     if classes == 2:
         Y = Y * rng.uniform(0.5, 2.0, 40)
-    learner = make(FunctionalDescent(sample=40, scale=0.5, **EXACT), X, classes, n=40)
+    learner = make(FunctionalDescent(sample=40, **constant(0.5)), X, classes, n=40)
     learner.absorb(part_of(X, Y, weights=omega), 0)
     b, K = by_row(learner, 40), RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
     U, v = omega / 0.5, K @ by_row(learner, 40)
@@ -336,7 +365,7 @@ def test_linear_kernel_equals_explicit_weights():
     """The primal over w by clarabel, step after step."""
     X, y = examples(60, seed=4)
     k, d = 20, X.shape[1]
-    solver = FunctionalDescent(sample=k, scale=0.2, rate=0.5, **{**EXACT, "schedule": "power"})
+    solver = FunctionalDescent(sample=k, schedule=PowerDamping(0.2, rate=0.5), **EXACT)
     learner = make(solver, X, kernel=Linear(), n=60)
     w, settings = np.zeros(d), clarabel.DefaultSettings()
     settings.verbose = False
@@ -356,13 +385,14 @@ def test_linear_kernel_equals_explicit_weights():
         np.testing.assert_allclose(X.T @ by_row(learner, 60)[:, 0], w, atol=1e-5)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "auto"])
+@pytest.mark.parametrize("schedule", [ConstantDamping, AutoDamping])
 def test_two_classes_are_the_structural_case(schedule):
     """F = f_1 - f_0 has |f|^2 = |F|^2 / 2: twice the damping, which "auto" sees to, is the same."""
     X, y = examples(80, seed=5)
-    given = {"sample": 16, "tolerance": 1e-11, "schedule": schedule}
-    one = make(FunctionalDescent(scale=0.4, **given), X, n=80)
-    solver = FunctionalDescent(scale=0.8 if schedule == "constant" else 0.4, **given)
+    given = {"sample": 16, "tolerance": 1e-11}
+    one = make(FunctionalDescent(schedule=schedule(0.4), **given), X, n=80)
+    twice = schedule(0.8 if schedule is ConstantDamping else 0.4)
+    solver = FunctionalDescent(schedule=twice, **given)
     support = Support(RBF(0.4), X.shape[1], np.float64)
     task = KernelTask("classes", 2, n_examples=80)
     two = solver.kernel_learner(task, support, np.random.default_rng(0))
@@ -381,7 +411,9 @@ def test_examples_without_features():
     X, y = examples(30, seed=6)
     X[:5] = 0.0
     for classes, Y in ((2, y), (3, np.arange(30) % 3)):
-        learner = make(FunctionalDescent(sample=30, **EXACT), X, classes, kernel=Linear(), n=30)
+        learner = make(
+            FunctionalDescent(sample=30, **constant(1.0)), X, classes, kernel=Linear(), n=30
+        )
         learner.absorb(part_of(X, Y), 0)
         assert learner.numbers()["inner_gap"] <= 1e-11
         full = by_row(learner, 30)[:5]
@@ -402,7 +434,7 @@ def test_too_many_inner_steps_are_reported(monkeypatch):
 def test_iterates_converge_with_a_finite_sum():
     """sum_t R / damping_t bounds the way that is left."""
     X, y = examples(100, seed=7)
-    solver = FunctionalDescent(sample=10, scale=0.1, rate=1.2, **{**EXACT, "schedule": "geometric"})
+    solver = FunctionalDescent(sample=10, schedule=GeometricDamping(0.1, rate=1.2), **EXACT)
     learner = make(solver, X, n=100)
     K = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
     path, dampings = [], []
@@ -421,18 +453,18 @@ def test_iterates_converge_with_a_finite_sum():
 def test_clamped_residuals_keep_more_patterns():
     X, y = examples(600, seed=8)
     kept = {}
-    for residuals in ("free", "clamped"):
-        solver = FunctionalDescent(sample=50, schedule="linear", residuals=residuals)
+    for residuals in (FreeResiduals(), ClampedResiduals()):
+        solver = FunctionalDescent(sample=50, schedule=LinearDamping(), residuals=residuals)
         learner = make(solver, X, n=600)
         learner.absorb(part_of(X, y), 0)
-        kept[residuals] = learner.n_kept
-    assert kept["free"] < kept["clamped"]
+        kept[type(residuals)] = learner.n_kept
+    assert kept[FreeResiduals] < kept[ClampedResiduals]
 
 
 @pytest.mark.parametrize("eta", [0.0, 3.0])
 def test_mean_of_the_iterates(eta):
     X, y = examples(90, seed=9)
-    learner = make(FunctionalDescent(sample=10, schedule="constant", average=eta), X, n=90)
+    learner = make(FunctionalDescent(sample=10, schedule=ConstantDamping(), average=eta), X, n=90)
     mean = np.zeros((90, 1))
     for t, start in enumerate([*range(0, 90, 10)] * 2, 1):
         learner.absorb(part_of(X, y, slice(start, start + 10)), start)
@@ -452,8 +484,8 @@ def test_tracks_descend_as_if_alone(classes, kernel):
     K = kernel.block(*[learner.support.patterns_of(X)] * 2)
     alone, losses = [], np.zeros(len(TRACKS))
     for reach, growth, revisit in TRACKS:
-        schedule = lambda t, k, n, r=reach, g=growth: own * t**g / (r * k)  # noqa: E731
-        one = FunctionalDescent(sample=16, schedule=schedule, revisit=revisit, tolerance=1e-6)
+        schedule = GivenDamping(lambda t, k, n, r=reach, g=growth: own * t**g / (r * k), revisit)
+        one = FunctionalDescent(sample=16, schedule=schedule, tolerance=1e-6)
         alone.append(make(one, X, classes, kernel, n=160))
     for t, start in enumerate(range(0, 160, k), 1):
         rows = slice(start, start + k)
@@ -490,7 +522,7 @@ def test_a_radius_bounds_the_step(classes):
     """Eq. 3.5: the step of some damping, on the ball or with as little hinge as there is."""
     X, Y = examples(40, classes, seed=3)
     for radius in (0.05, 1.0, lambda t, k, n: 30.0 / t):
-        solver = FunctionalDescent(sample=20, radius=radius, average=None, tolerance=1e-5)
+        solver = FunctionalDescent(sample=20, schedule=Radius(radius), average=None, tolerance=1e-5)
         learner = make(solver, X, classes, n=40)
         learner.absorb(part_of(X, Y, slice(0, 20)), 0)
         numbers = learner.numbers()
@@ -500,21 +532,19 @@ def test_a_radius_bounds_the_step(classes):
             assert 0.5 * numbers["damping"] * (most - numbers["square_step"]) <= 1e-5
             continue
         assert numbers["square_step"] == pytest.approx(most, rel=5e-3)
-        fixed = FunctionalDescent(sample=20, scale=20 * numbers["damping"], **EXACT)
+        fixed = FunctionalDescent(sample=20, **constant(20 * numbers["damping"]))
         again = make(fixed, X, classes, n=40)
         again.absorb(part_of(X, Y, slice(0, 20)), 0)
         assert again.numbers()["square_step"] == pytest.approx(numbers["square_step"], rel=0.02)
-    with pytest.raises(ValueError, match="instead of a damping"):
-        FunctionalDescent(radius=1.0, schedule="linear")
-    with pytest.raises(ValueError, match="radius must be None, a positive"):
-        FunctionalDescent(radius=0.0)
+    with pytest.raises(ValueError, match="length must be a positive finite number or a function"):
+        Radius(0.0)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_revisiting_converges_to_the_svm(classes):
     """At a constant damping: C = 1 / (k damping); old patterns are those of the largest gaps."""
     X, Y = examples(120, classes, seed=21)
-    solver = FunctionalDescent(sample=12, scale=0.2, revisit=0.5, **EXACT)
+    solver = FunctionalDescent(sample=12, **constant(0.2, revisit=0.5))
     learner = make(solver, X, classes, n=120)
     K = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
     planes = planes_of(np.zeros((120, learner.margins.n_outputs)), Y, 1.0 - np.eye(classes))
@@ -528,7 +558,7 @@ def test_revisiting_converges_to_the_svm(classes):
         values.append(0.5 * square(found, K) + hinge_sum(found, K, planes, U))
     least = 0.5 * square(wanted, K) + hinge_sum(wanted, K, planes, U)
     assert least <= values[-1] <= least * (1 + 1e-3) < values[0]
-    plain = make(FunctionalDescent(sample=12, scale=0.2, **EXACT), X, classes, n=120)
+    plain = make(FunctionalDescent(sample=12, **constant(0.2)), X, classes, n=120)
     for _ in range(12):
         plain.absorb(part_of(X, Y), 0)
     assert np.abs(by_row(plain, 120)).max() > 2 * U[0] >= np.abs(found).max() - 1e-9
@@ -537,7 +567,7 @@ def test_revisiting_converges_to_the_svm(classes):
 def test_the_mean_of_revisited_patterns_begins_anew():
     """After the first pass with each half of a pass: it leaves the patterns that f has left."""
     X, y = examples(200, seed=23)
-    solver = FunctionalDescent(sample=10, schedule="constant", scale=0.05, revisit=0.5)
+    solver = FunctionalDescent(sample=10, schedule=ConstantDamping(0.05, revisit=0.5))
     learner = make(solver, X, n=200)
     mean = np.zeros((200, 1))
     for turn in range(2):
@@ -557,7 +587,7 @@ def test_the_mean_of_revisited_patterns_begins_anew():
 def test_revisited_bounds_follow_the_damping():
     """Coefficients of examples of a step are within the bounds of its damping."""
     X, y = examples(90, seed=22)
-    solver = FunctionalDescent(sample=9, revisit=1.0, scale=0.1, **{**EXACT, "schedule": "linear"})
+    solver = FunctionalDescent(sample=9, schedule=LinearDamping(0.1, revisit=1.0), **EXACT)
     learner = make(solver, X, n=90)
     for t, start in enumerate([*range(0, 90, 9)] * 2, 1):
         learner.absorb(part_of(X, y, slice(start, start + 9)), start)
@@ -624,10 +654,10 @@ def test_streams_without_an_end_wait_for_nothing():
 def test_weights_are_copies():
     X, y = examples(40, seed=13)
     twice = np.arange(40) < 10
-    one = make(FunctionalDescent(sample=40, **EXACT), X, n=40)
+    one = make(FunctionalDescent(sample=40, **constant(1.0)), X, n=40)
     one.absorb(part_of(X, y, weights=1.0 + twice), 0)
     copies = np.vstack([X, X[twice]])
-    two = make(FunctionalDescent(sample=50, **EXACT), X, n=50)
+    two = make(FunctionalDescent(sample=50, **constant(1.0)), X, n=50)
     two.absorb(part_of(copies, np.append(y, y[twice])), 0)
     machines = [Machine(one.support, one.coefficients, one.offsets) for one in (one, two)]
     np.testing.assert_allclose(*(machine.scores(X) for machine in machines), atol=1e-5)
@@ -641,7 +671,9 @@ def test_weights_are_copies():
 def test_saved_in_the_middle(classes, form, rule):
     X, Y = examples(120, classes, seed=14)
     X = form(X)
-    solver = FunctionalDescent(sample=25, working_set=rule, window=70)
+    solver = FunctionalDescent(
+        sample=25, working_set=DRAWS[rule](70) if rule != "sequential" else InOrder()
+    )
     whole, first, second = (
         make(solver, X, classes, n=120, dtype=np.float32, seed=seed) for seed in (0, 0, 1)
     )
@@ -665,10 +697,10 @@ def test_a_class_that_appears_late():
     order = np.argsort(Y == 1, kind="stable")  # class 1 comes last
     X, Y = X[order], Y[order]
     late = int(np.flatnonzero(Y == 1)[0])
-    known = make(FunctionalDescent(sample=20, **EXACT), X, 3)
-    grown = make(FunctionalDescent(sample=20, **EXACT), X, 3)
+    known = make(FunctionalDescent(sample=20, **constant(1.0)), X, 3)
+    grown = make(FunctionalDescent(sample=20, **constant(1.0)), X, 3)
     task = KernelTask("classes", 2)
-    grown = FunctionalDescent(sample=20, **EXACT).kernel_learner(
+    grown = FunctionalDescent(sample=20, **constant(1.0)).kernel_learner(
         task, grown.support, np.random.default_rng(0)
     )
     cut = late - late % 20
@@ -695,7 +727,7 @@ def test_short_and_light_samples_are_learnt_from():
     assert bits.score(X, Y) > whole.score(X, Y) - 0.06
     steps = []
     for weight in (1.0, 0.001):
-        solver = FunctionalDescent(sample=20, schedule="constant", scale=weight, average=None)
+        solver = FunctionalDescent(sample=20, schedule=ConstantDamping(weight), average=None)
         learner = make(solver, X, n=300)
         learner.absorb(part_of(X, Y, weights=np.full(300, weight)), 0)
         steps.append(by_row(learner, 300))
@@ -722,9 +754,9 @@ def test_weights_tell_the_best_track():
 @pytest.mark.parametrize(
     "given",
     [
-        {"schedule": "geometric", "rate": 0.5, "sample": 1},
-        {"schedule": "constant", "scale": 1e-30, "sample": 20},
-        {"schedule": lambda t, k, n: 1e-40, "sample": 20},
+        {"schedule": GeometricDamping(rate=0.5), "sample": 1},
+        {"schedule": ConstantDamping(1e-30), "sample": 20},
+        {"schedule": GivenDamping(lambda t, k, n: 1e-40), "sample": 20},
     ],
 )
 def test_hardly_any_damping(given):
@@ -741,7 +773,7 @@ def test_hardly_any_damping(given):
 
 def drawn_samples(rule, X, window, k=10, passes=2, carries=True, length=7):
     """Samples as arrays of row numbers, and the set."""
-    working = WorkingSet(Support(Linear(), X.shape[1]), rule, k, window, carries, 5)
+    working = WorkingSet(Support(Linear(), X.shape[1]), DRAWS[rule](), k, window, carries, 5)
     n, found = len(X), []
     for turn in range(passes):
         for start in range(0, n, length):
@@ -784,7 +816,7 @@ def test_data_in_memory_is_drawn_from_as_a_whole(rule, form):
     X, Y = examples(400, seed=20)
     drawn: dict = {None: [], 60: []}
     for window, rows in drawn.items():
-        solver = FunctionalDescent(sample=10, working_set=rule, window=window, epochs=1)
+        solver = FunctionalDescent(sample=10, working_set=DRAWS[rule](window), epochs=1)
         learner = make(solver, form(X), n=400)
         learn = learner._learn
 
@@ -808,7 +840,7 @@ def test_data_in_memory_is_drawn_from_as_a_whole(rule, form):
 
 def test_turns_are_told_and_later_passes_hold_nothing_twice():
     X, Y = examples(105, seed=21)
-    learner = make(FunctionalDescent(sample=10, working_set="uniform"), X, n=105)
+    learner = make(FunctionalDescent(sample=10, working_set=UniformDraws()), X, n=105)
     told = list(learner.absorb_by(part_of(X, Y), 0))
     assert told == [*range(10, 101, 10)]
     learner.end_pass()
@@ -826,7 +858,7 @@ def test_a_fit_draws_from_all_rows(rule):
     order = np.argsort(Y)
     found = {}
     for working_set in ("sequential", rule):
-        solver = FunctionalDescent(sample=10, working_set=working_set, epochs=1)
+        solver = FunctionalDescent(sample=10, working_set=DRAWS[working_set](), epochs=1)
         model = SVMClassifier(kernel="rbf", solver=solver, random_state=0)
         found[working_set] = model.fit(X[order], Y[order]).score(X, Y)
     assert found[rule] > found["sequential"] - 0.05
@@ -844,7 +876,7 @@ def test_what_was_not_looked_at_is_as_likely_as_the_hardest():
     X, again, total = np.zeros((100, 1), np.float32), 0, 0
     targets = np.stack([np.zeros(100), np.ones(100), np.arange(100), np.ones(100)])
     for word in range(100):
-        working = WorkingSet(Support(Linear(), 1), "importance", 10, 100, True, word)
+        working = WorkingSet(Support(Linear(), 1), ImportanceDraws(), 10, 100, True, word)
         working.hold(X, targets)
         turns = working.turns(20)
         first = next(turns)[1][2]
@@ -875,7 +907,7 @@ def test_importance_follows_the_hinge():
 @pytest.mark.parametrize("rule", ["uniform", "importance"])
 def test_learning_from_drawn_samples(rule):
     X, y = examples(900, seed=20)
-    learner = make(FunctionalDescent(working_set=rule), X[:600], n=600, dtype=np.float32)
+    learner = make(FunctionalDescent(working_set=DRAWS[rule]()), X[:600], n=600, dtype=np.float32)
     for _ in range(2):
         learner.absorb(part_of(X[:600], y[:600]), 0)
         learner.end_pass()
@@ -933,23 +965,60 @@ def test_partial_fit_takes_in_new_classes():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"schedule": "slow"}, "schedule is 'slow'; known are 'auto'"),
-        ({"residuals": "bounded"}, "residuals is 'bounded'"),
-        ({"working_set": "best"}, "working_set is 'best'; known are 'sequential'"),
-        ({"window": 0}, "window must be None or a whole number above 0"),
         ({"sample": 0}, "sample must be None or a whole number above 0"),
         ({"epochs": 1.5}, "epochs must be a whole number"),
-        ({"scale": 0.0}, "scale must be a positive finite"),
         ({"tolerance": np.nan}, "tolerance must be None or a positive finite"),
-        ({"ceiling": -1.0}, "ceiling must be a number above 0"),
         ({"average": -1.0}, "average must be None or"),
-        ({"revisit": -0.5}, "revisit must be None or"),
-        ({"revisit": 0.5, "residuals": "clamped"}, "revisit is for free residuals"),
-        ({"revisit": 0.5, "radius": 1.0}, "revisit is for free residuals"),
+        (
+            {"schedule": AutoDamping(revisit=0.5), "residuals": ClampedResiduals()},
+            "revisit is for free residuals",
+        ),
     ],
 )
 def test_bad_parameters(params, words):
     with pytest.raises(ValueError, match=words):
+        FunctionalDescent(**params)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: UniformDraws(0), "window must be None or a whole number above 0"),
+        (lambda: ImportanceDraws(0), "window must be None or a whole number above 0"),
+        (lambda: ConstantDamping(0.0), "scale must be a positive finite"),
+        (lambda: AutoDamping(0.0), "scale must be a positive finite"),
+        (lambda: PowerDamping(rate=0.0), "rate must be a positive finite"),
+        (lambda: ClampedResiduals(-1.0), "ceiling must be a number above 0"),
+        (lambda: AutoDamping(revisit=-0.5), "revisit must be None or"),
+        (lambda: LinearDamping(revisit=-0.5), "revisit must be a finite number >= 0"),
+    ],
+)
+def test_bad_choices(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"schedule": "linear"}, r"schedule='linear' is now written schedule=LinearDamping\(\)"),
+        ({"schedule": "slow"}, r"schedule is 'slow'; one of AutoDamping\(\.\.\.\), Constant"),
+        ({"schedule": lambda t, k, n: 1.0}, r"one of AutoDamping.*GivenDamping"),
+        ({"schedule": AutoDamping}, "one of AutoDamping"),
+        ({"residuals": "clamped"}, r"now written residuals=ClampedResiduals\(\)"),
+        ({"working_set": "uniform"}, r"now written working_set=UniformDraws\(\)"),
+        ({"inner": "one_slack"}, r"now written inner=OneSlackCuts\(\)"),
+        ({"inner": "magic"}, "inner is 'magic'; one of DualCoordinates"),
+        ({"scale": 0.1}, r"scale=\.\.\. is now written schedule=ConstantDamping\(scale"),
+        ({"rate": 0.1}, r"is now written schedule=PowerDamping\(rate"),
+        ({"radius": 0.1}, r"is now written schedule=Radius\("),
+        ({"revisit": 0.1}, r"is now written schedule=AutoDamping\(revisit"),
+        ({"ceiling": 0.1}, r"is now written residuals=ClampedResiduals\(ceiling"),
+        ({"window": 9}, r"is now written working_set=UniformDraws\(window"),
+    ],
+)
+def test_earlier_spellings_are_refused_with_todays(params, words):
+    with pytest.raises(TypeError, match=words):
         FunctionalDescent(**params)
 
 
@@ -967,16 +1036,14 @@ def test_bad_tasks_and_data():
     y[7] = 0.0
     with pytest.raises(ValueError, match=r"Example 17 has margin 0\.0"):
         make(FunctionalDescent(), X).absorb(part_of(X, y), 10)
-    learner = make(FunctionalDescent(schedule=lambda t, k, n: 1.0 - t), X)
-    with pytest.raises(ValueError, match=r"schedule gave 0\.0 at step 1"):
+    learner = make(FunctionalDescent(schedule=GivenDamping(lambda t, k, n: 1.0 - t)), X)
+    with pytest.raises(ValueError, match=r"function gave 0\.0 at step 1"):
         learner.absorb(part_of(X[:5], y[:5]), 0)
 
 
 def test_dampings_of_many_steps():
     """A long run neither overflows nor, where it is constant, depends on the number of steps."""
-    from widemargin.solvers.functional_descent.damping import dampings
-
-    assert dampings("constant", 1.0, 2.0, t=5000, k=10, n=100) == [0.1]
-    assert dampings("power", 1.0, 2.0, t=5000, k=10, n=100) == [2.5e6]
-    assert dampings("geometric", 1.0, 2.0, t=10, k=10, n=100) == [102.4]
-    assert np.isfinite(dampings("geometric", 1.0, 2.0, t=5000, k=10, n=100)).all()
+    assert dampings(ConstantDamping(), t=5000, k=10, n=100) == [0.1]
+    assert dampings(PowerDamping(), t=5000, k=10, n=100) == [2.5e6]
+    assert dampings(GeometricDamping(), t=10, k=10, n=100) == [102.4]
+    assert np.isfinite(dampings(GeometricDamping(), t=5000, k=10, n=100)).all()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.solvers.test_functional_descent import (
-    EXACT,
     by_row,
+    constant,
     examples,
     hinge_sum,
     minimiser,
@@ -18,7 +18,14 @@ from widemargin import SVMClassifier
 from widemargin.kernels import RBF
 from widemargin.kernels.support import Support
 from widemargin.losses import Taxonomy
-from widemargin.solvers import FunctionalDescent, OneSlack, Pegasos, SampledCuts
+from widemargin.solvers import (
+    ClampedResiduals,
+    FreeResiduals,
+    FunctionalDescent,
+    OneSlack,
+    Pegasos,
+    SampledCuts,
+)
 from widemargin.solvers.kernel_learner import KernelTask, hinges
 
 CLASSES = 4
@@ -57,8 +64,8 @@ def value(b, K, planes, U):
 def test_each_step_is_the_minimiser(residuals):
     X, Y = examples(72, CLASSES, seed=3)
     k, n = 18, len(Y)
-    options = {"residuals": residuals, "ceiling": 1.5 if residuals == "clamped" else np.inf}
-    learner = make(FunctionalDescent(sample=k, scale=0.3, **options, **EXACT), X)
+    options = FreeResiduals() if residuals == "free" else ClampedResiduals(1.5)
+    learner = make(FunctionalDescent(sample=k, residuals=options, **constant(0.3)), X)
     K_all, before = kernel_of(X), np.zeros((n, CLASSES))
     for start in [*range(0, n, k)] * 2:
         rows = np.arange(start, start + k)
@@ -80,7 +87,7 @@ def test_passes_converge_to_the_optimum(name):
     K, planes, U = kernel_of(X), planes_of(np.zeros((100, CLASSES)), Y), np.full(100, 4.0)
     least = value(minimiser(K, planes, U), K, planes, U)
     solver = {
-        "revisit": FunctionalDescent(sample=10, scale=0.25, revisit=0.5, **EXACT),
+        "revisit": FunctionalDescent(sample=10, **constant(0.25, revisit=0.5)),
         "one_slack": OneSlack(),
         "sampled_cuts": SampledCuts(sample=100),
     }[name]

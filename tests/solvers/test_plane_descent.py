@@ -24,13 +24,32 @@ from widemargin.kernels import Linear
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.problems import Binary, Chain, Multiclass, Regression
 from widemargin.run import run
-from widemargin.solvers import FunctionalDescent, LaSVM, Learner, Start, StreamingSolver
+from widemargin.solvers import (
+    ClampedResiduals,
+    ConstantDamping,
+    DualCoordinates,
+    FreeResiduals,
+    FunctionalDescent,
+    GivenDamping,
+    ImportanceDraws,
+    InOrder,
+    LaSVM,
+    Learner,
+    OneSlackCuts,
+    PowerDamping,
+    Radius,
+    Start,
+    StreamingSolver,
+    UniformDraws,
+)
 from widemargin.solvers.functional_descent._planes import PlaneDescent
-from widemargin.solvers.functional_descent.damping import REACHES
+from widemargin.solvers.functional_descent.schedules import REACHES, dampings
 from widemargin.stopping import Gap
 from widemargin.streams import ArrayStream
 
-EXACT = {"tolerance": 1e-9, "average": None, "schedule": "constant"}
+EXACT = {"tolerance": 1e-9, "average": None}
+INNER = {"dual_coordinate": DualCoordinates(), "one_slack": OneSlackCuts()}
+DRAWS = {"uniform": UniformDraws, "importance": ImportanceDraws}
 
 
 class Listed(Chain):
@@ -110,11 +129,10 @@ def test_each_step_is_the_minimiser(task, residuals, rescaling, inner):
     oracle = make_oracle(problem, X, Y, 1.0, None, rescaling)
     ceiling = 0.7 if residuals == "ceiling" else np.inf
     solver = FunctionalDescent(
-        residuals="free" if residuals == "free" else "clamped",
-        ceiling=ceiling,
-        inner=inner,
+        residuals=FreeResiduals() if residuals == "free" else ClampedResiduals(ceiling),
+        inner=INNER[inner],
         sample=8,
-        scale=0.5,
+        schedule=ConstantDamping(0.5),
         **EXACT,
     )
     state, rng = solver.init(oracle, Geometry(problem.n_features)), np.random.default_rng(1)
@@ -122,7 +140,7 @@ def test_each_step_is_the_minimiser(task, residuals, rescaling, inner):
         order, before = np.sort(rng.permutation(len(Y))[:8]), state.w.copy()
         omega = rng.uniform(0.5, 1.5, 8)
         state.learn(oracle, order, omega, np.zeros(8))
-        (damping,) = solver.dampings(t, 8, len(Y))
+        (damping,) = dampings(solver.schedule, t, 8, len(Y))
         some = [planes[i] for i in order]
         if residuals != "free":
             some = clamped(some, before, ceiling)
@@ -155,7 +173,7 @@ def test_a_prior_is_the_metric_of_a_step(kind):
     prior, mask = (rng.uniform(0.0, 1.0, d), variance), kind == "nonnegative"
     geometry = Geometry(d, prior, mask)
     oracle = make_oracle(problem, X, Y, 1.0)
-    solver = FunctionalDescent(sample=10, scale=0.5, **EXACT)
+    solver = FunctionalDescent(sample=10, schedule=ConstantDamping(0.5), **EXACT)
     state, whole = solver.init(oracle, geometry), reference.written_out(d, prior, mask)
     np.testing.assert_array_equal(state.w, geometry.mean)
     for _ in range(3):
@@ -176,7 +194,7 @@ def test_a_radius_bounds_the_step(task):
     problem, X, Y = data_of(task)
     oracle, geometry = make_oracle(problem, X, Y, 1.0), Geometry(problem.n_features)
     for radius in (0.05, lambda t, k, n: 0.5 / t):
-        solver = FunctionalDescent(sample=12, radius=radius, average=None, tolerance=1e-4)
+        solver = FunctionalDescent(sample=12, schedule=Radius(radius), average=None, tolerance=1e-4)
         state = solver.init(oracle, geometry)
         state.learn(oracle, np.arange(12), np.ones(12), np.zeros(12))
         most, numbers = (0.5 if callable(radius) else radius) ** 2, state.numbers()
@@ -184,7 +202,9 @@ def test_a_radius_bounds_the_step(task):
         assert 0.95 * most <= numbers["square_step"] <= most * (1 + 1e-9)
         left = 0.5 * numbers["damping"] * (most - numbers["square_step"])
         assert left <= 1.01e-4 * state.own[1]
-        fixed = FunctionalDescent(sample=12, scale=12 * numbers["damping"], **EXACT)
+        fixed = FunctionalDescent(
+            sample=12, schedule=ConstantDamping(12 * numbers["damping"]), **EXACT
+        )
         again = fixed.init(oracle, geometry)
         again.learn(oracle, np.arange(12), np.ones(12), np.zeros(12))
         np.testing.assert_allclose(again.w, state.w, atol=0.02)
@@ -196,10 +216,12 @@ def test_a_step_that_reaches_the_radius_is_made():
     for _ in range(100):
         x = rng.standard_normal((1, 3))
         oracle = make_oracle(problem, x, np.ones(1), 1.0)
-        solver = FunctionalDescent(sample=1, radius=1.0 / np.sqrt(x @ x.T)[0, 0], average=None)
+        solver = FunctionalDescent(
+            sample=1, schedule=Radius(1.0 / np.sqrt(x @ x.T)[0, 0]), average=None
+        )
         state = solver.init(oracle, Geometry(problem.n_features))
         state.learn(oracle, np.arange(1), np.ones(1), np.zeros(1))
-        assert np.linalg.norm(state.w) == pytest.approx(solver.radius)
+        assert np.linalg.norm(state.w) == pytest.approx(solver.schedule.length)
 
 
 def test_finite_sums_of_inverse_dampings_converge():
@@ -208,7 +230,7 @@ def test_finite_sums_of_inverse_dampings_converge():
     planes = shown(problem, X, Y)
     R = max(np.linalg.norm(delta) for rows in planes for _, delta in rows)
     oracle = make_oracle(problem, X, Y, 1.0)
-    solver = FunctionalDescent(sample=6, schedule="power", rate=2.0, average=None, tolerance=1e-6)
+    solver = FunctionalDescent(sample=6, schedule=PowerDamping(), average=None, tolerance=1e-6)
     state, rng = solver.init(oracle, Geometry(problem.n_features)), np.random.default_rng(0)
     path, dampings = [], []
     for _ in range(30):
@@ -231,7 +253,10 @@ def test_the_linear_kernel_is_the_explicit_linear_model(classes, residuals):
     y = rng.integers(classes, size=120)
     X = rng.standard_normal((120, 4)) + np.eye(4)[:classes][y]
     solver = FunctionalDescent(
-        sample=15, schedule="power", rate=0.5, scale=3.0, tolerance=1e-10, residuals=residuals
+        sample=15,
+        schedule=PowerDamping(3.0, rate=0.5),
+        tolerance=1e-10,
+        residuals=FreeResiduals() if residuals == "free" else ClampedResiduals(),
     )
     given = {"solver": solver, "fit_intercept": False, "random_state": 0}
     linear = SVMClassifier(**given).fit_stream((X, y), passes=2)
@@ -248,7 +273,7 @@ def test_binary_is_structural_and_python_is_compiled():
     """Two classes as a sign, as a multiclass problem and by plain Python: the same steps."""
     _, X, Y = data_of("binary", n=40, seed=4)
     sign = np.sign(Y)
-    solver = FunctionalDescent(sample=8, scale=0.3, **EXACT)
+    solver = FunctionalDescent(sample=8, schedule=ConstantDamping(0.3), **EXACT)
     half = Multiclass(3, 1.0 - np.eye(2), np.sqrt(0.5))
     made = {
         "binary": make_oracle(Binary(3, 1.0), X, sign, 1.0),
@@ -275,8 +300,9 @@ def test_binary_is_structural_and_python_is_compiled():
 def test_inner_solvers_agree():
     problem, X, Y = data_of("chain", n=40)
     found = []
-    for inner in ("dual_coordinate", "one_slack"):
-        solver = FunctionalDescent(sample=10, inner=inner, scale=0.3, **EXACT)
+    for inner in INNER.values():
+        schedule = ConstantDamping(0.3)
+        solver = FunctionalDescent(sample=10, inner=inner, schedule=schedule, **EXACT)
         oracle = make_oracle(problem, X, Y, 1.0)
         geometry = Geometry(problem.n_features)
         found.append(run(solver, oracle, geometry, np.random.default_rng(0), Gap(0.0)).w)
@@ -295,7 +321,7 @@ def test_tracks_descend_as_if_alone():
     alone = []
     for reach in REACHES:
         rule = lambda t, k, n, reach=reach: own * np.sqrt(t) / (reach * k)  # noqa: E731
-        one = FunctionalDescent(sample=6, schedule=rule, tolerance=1e-7)
+        one = FunctionalDescent(sample=6, schedule=GivenDamping(rule), tolerance=1e-7)
         alone.append(one.init(oracle, geometry))
     for t, sample in enumerate(order, 1):
         for track, one in enumerate(alone):
@@ -397,7 +423,7 @@ def test_working_sets_in_memory(rule):
     X, y = clouds()
     found = []
     for _ in range(2):
-        solver = FunctionalDescent(working_set=rule, window=100, sample=20)
+        solver = FunctionalDescent(working_set=DRAWS[rule](100), sample=20)
         found.append(SVMClassifier(solver=solver, random_state=0).fit(X, y))
     np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
     assert found[0].score(X, y) > 0.85
@@ -415,7 +441,7 @@ def test_data_in_memory_is_drawn_from_as_a_whole(rule, monkeypatch):
 
     monkeypatch.setattr(PlaneDescent, "learn", note)
     weights = np.arange(len(y)) % 3 + 1.0
-    solver = FunctionalDescent(working_set=rule, sample=10)
+    solver = FunctionalDescent(working_set=DRAWS[rule](), sample=10)
     model = SVMClassifier(solver=solver, random_state=0).fit(X, y, sample_weight=weights)
     n = len(y)
     assert len(early) == 2 * -(-n // 10)
@@ -429,7 +455,8 @@ def test_data_in_memory_is_drawn_from_as_a_whole(rule, monkeypatch):
 def test_streams(rule, tmp_path):
     """In chunks or by `partial_fit`; a checkpoint goes on bit for bit."""
     X, y = clouds(600)
-    solver = FunctionalDescent(working_set=rule, sample=25, window=100)
+    chosen = InOrder() if rule == "sequential" else DRAWS[rule](100)
+    solver = FunctionalDescent(working_set=chosen, sample=25)
     given = {"solver": solver, "random_state": 0}
     model = SVMClassifier(**given).fit_stream((X, y), passes=2)
     assert model.score(X, y) > 0.85 and model.certificate_ is None
@@ -457,7 +484,7 @@ def test_streams_may_grow():
     wide = sp.csr_matrix(X)
     wide[:100, 3:] = 0.0
     wide.eliminate_zeros()
-    solver = FunctionalDescent(sample=20, schedule="constant")
+    solver = FunctionalDescent(sample=20, schedule=ConstantDamping())
 
     def parts(narrow):
         yield wide[:100, : 3 if narrow else 5], y[:100]
@@ -487,12 +514,10 @@ def test_saving_and_warm_start(tmp_path):
 def test_refusals():
     X, y = clouds(60)
     problem, words, tags = data_of("tagger")
-    with pytest.raises(ValueError, match="inner is 'magic'"):
-        FunctionalDescent(inner="magic")
-    with pytest.raises(ValueError, match="need inner='dual_coordinate'"):
-        SVMClassifier(solver=FunctionalDescent(inner="one_slack"), nonnegative=True).fit(X, y)
+    with pytest.raises(ValueError, match=r"need inner=DualCoordinates\(\)"):
+        SVMClassifier(solver=FunctionalDescent(inner=OneSlackCuts()), nonnegative=True).fit(X, y)
     ceiling, below = (
-        StructuredSVM(problem, solver=FunctionalDescent(residuals="clamped", ceiling=M))
+        StructuredSVM(problem, solver=FunctionalDescent(residuals=ClampedResiduals(M)))
         for M in (1.0, np.inf)
     )
     with pytest.raises(ValueError, match="does not list them"):

@@ -11,9 +11,21 @@ from widemargin import SVMClassifier
 from widemargin.geometry import Geometry
 from widemargin.oracle import PythonOracle, make_oracle
 from widemargin.run import run
-from widemargin.solvers import FunctionalDescent, Start
+from widemargin.solvers import (
+    AutoDamping,
+    ClampedResiduals,
+    ConstantDamping,
+    FunctionalDescent,
+    GivenDamping,
+    ImportanceDraws,
+    LinearDamping,
+    OneSlackCuts,
+    Start,
+    UniformDraws,
+)
 from widemargin.solvers.functional_descent._local_steps import Ascent
 from widemargin.solvers.functional_descent._revisits import Revisits
+from widemargin.solvers.functional_descent.schedules import dampings
 from widemargin.stopping import Gap
 
 TASKS = ("binary", "multiclass", "regression", "chain", "tagger")
@@ -107,8 +119,8 @@ def test_passes_converge_to_the_svm(task):
     weights = np.linspace(0.5, 1.5, len(Y))
     oracle = make_oracle(problem, X, Y, 1.0, weights)
     cost = np.array(oracle.cost)
-    given = {"schedule": "constant", "scale": 2.0, "average": None, "tolerance": 1e-8}
-    solver = FunctionalDescent(epochs=60, sample=6, revisit=2.0, **given)
+    given = {"schedule": ConstantDamping(2.0, revisit=2.0), "average": None, "tolerance": 1e-8}
+    solver = FunctionalDescent(epochs=60, sample=6, **given)
     state, rng = solver.init(oracle, Geometry(problem.n_features)), np.random.default_rng(0)
     duals, numbers = [], {"epochs": 0.0}
     while numbers["epochs"] < 60:
@@ -134,21 +146,23 @@ def test_auto_revisits_at_the_damping_of_the_first_step():
     last = run(FunctionalDescent(sample=5), oracle, geometry, np.random.default_rng(0), Gap(0.0))
     state = last.state
     assert isinstance(state.local, Revisits)
-    dampings = FunctionalDescent().dampings(1, 5, 60, float(state.own[0]))
-    assert last.history.last("damping") == pytest.approx(dampings[int(state.tracks[0])])
+    found = dampings(AutoDamping(), 1, 5, 60, float(state.own[0]))
+    assert last.history.last("damping") == pytest.approx(found[int(state.tracks[0])])
     assert (state.local.state.mass <= state.local.state.cost + 1e-12).all()
     assert state.n_bytes > state.local.n_bytes > 0
-    for given in ({"epochs": 1}, {"revisit": 0}, {"inner": "one_slack"}, {"residuals": "clamped"}):
+    others = {"schedule": AutoDamping(revisit=0)}, {"inner": OneSlackCuts()}
+    for given in ({"epochs": 1}, *others, {"residuals": ClampedResiduals()}):
         other = FunctionalDescent(sample=5, **given).init(oracle, geometry)
         assert not other.kept
 
 
-@pytest.mark.parametrize("rule", ["uniform", "importance"])
+@pytest.mark.parametrize("rule", [UniformDraws(), ImportanceDraws()])
 def test_examples_drawn_more_than_once(rule):
     """Their mass is scaled down to the bound."""
     problem, X, Y = data_of("multiclass", n=40)
     oracle, geometry = make_oracle(problem, X, Y, 1.0), Geometry(problem.n_features)
-    solver = FunctionalDescent(sample=8, working_set=rule, schedule="constant", revisit=1.0)
+    schedule = ConstantDamping(revisit=1.0)
+    solver = FunctionalDescent(sample=8, working_set=rule, schedule=schedule)
     state = run(solver, oracle, geometry, np.random.default_rng(0), Gap(0.0)).state
     dual = state.local.state
     np.testing.assert_allclose(masses(dual), dual.mass, atol=1e-12)
@@ -160,8 +174,8 @@ def test_other_beginnings_and_python_oracles():
     """With a start w_0 the optimum is that of 1/2 |w - w_0|^2; planes in Python are the same."""
     problem, X, Y = data_of("multiclass")
     start = Start(np.linspace(-0.5, 0.5, problem.n_features))
-    given = {"schedule": "constant", "average": None, "tolerance": 1e-8, "sample": 6}
-    solver = FunctionalDescent(epochs=40, revisit=4.0, **given)
+    given = {"schedule": ConstantDamping(revisit=4.0), "average": None, "tolerance": 1e-8}
+    solver = FunctionalDescent(epochs=40, sample=6, **given)
     found = []
     for make in (make_oracle, PythonOracle):
         oracle, rng = make(problem, X, Y, 1.0), np.random.default_rng(0)
@@ -177,8 +191,11 @@ def test_other_beginnings_and_python_oracles():
 def test_refusals():
     X, y = data_of("multiclass")[1:]
     fit = lambda **given: SVMClassifier(solver=FunctionalDescent(**given)).fit(X, y)  # noqa: E731
-    for given in ({"schedule": "linear"}, {"inner": "one_slack"}):
+    for given in (
+        {"schedule": LinearDamping(revisit=1.0)},
+        {"schedule": ConstantDamping(revisit=1.0), "inner": OneSlackCuts()},
+        {"schedule": AutoDamping(revisit=1.0), "inner": OneSlackCuts()},
+        {"schedule": GivenDamping(lambda t, k, n: 1.0, revisit=1.0)},
+    ):
         with pytest.raises(ValueError, match="revisit on planes"):
-            fit(revisit=1.0, **given)
-    with pytest.raises(ValueError, match="revisit on planes"):
-        fit(revisit=1.0, schedule=lambda t, k, n: 1.0)
+            fit(**given)

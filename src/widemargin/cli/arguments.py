@@ -83,7 +83,10 @@ def passes(text: str) -> int | str:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE: a Python literal, such as 3, 0.1, True or None, or else text."""
+    """NAME=VALUE: a Python literal, such as 3, 0.1, True or None, or else text.
+
+    Objects of parameters, such as Radius(0.5), stay text here (`train/options.py`).
+    """
     name, sign, value = (part.strip() for part in text.partition("="))
     if not (name and sign and value):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -201,7 +204,10 @@ def add_train(commands: Any) -> None:
     group.add_argument("--max-seconds", type=number(float, 0, True), metavar="S", help=limit)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
     group.add_argument("--solver", choices=SOLVERS, default="auto", metavar="NAME", help=how)
-    one = "a parameter of --solver, such as sample=200 or schedule=constant; may be repeated"
+    one = (
+        "a parameter of --solver, such as sample=200 or 'schedule=ConstantDamping(scale=0.5)'; may "
+        "be repeated"
+    )
     each: dict[str, Any] = {"action": "append", "type": setting, "default": []}
     group.add_argument("--set", dest="settings", metavar="NAME=VALUE", help=one, **each)
     limit = (

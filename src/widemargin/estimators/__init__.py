@@ -3,6 +3,8 @@
 classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
+segmenter                         images: masks
+localiser                         images: the box of an object
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
@@ -13,19 +15,23 @@ coding/                           weights, labels and features into flat arrays,
 from .classifier import SVMClassifier
 from .latent import LatentStructuredSVM
 from .latent_bags import LatentSVM
+from .localiser import ObjectLocaliser
 from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
 from .ranker import Ranker
 from .regressor import SVMRegressor
+from .segmenter import ImageSegmenter
 from .structured import StructuredSVM
 from .tagger import SequenceTagger
 from .taxonomy import TaxonomyClassifier
 
 __all__ = [
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

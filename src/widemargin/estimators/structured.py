@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays.matrices import checked_items
 from ..checking import check_first
-from ..geometry import Geometry, check_size
+from ..geometry import Geometry, check_mask, check_size
 from ..oracle.compiled import CompiledOracle
 from ..oracle.making import make_oracle
-from ..problem import GivesPlanes, Problem, input_of
+from ..problem import GivesPlanes, Problem, input_of, must_not_be_negative
 from ..run.callbacks import CallbackSupportMixin, with_callbacks
 from ..saving.models import Saving
 from ..saving.schema import Array, Schema
@@ -51,7 +51,10 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         """Try functions of the caller's own on the first examples, once these are packed."""
 
     def _geometry(self, n_weights: int) -> Geometry:
-        return Geometry(n_weights, self.prior, self.nonnegative)
+        mask = must_not_be_negative(self._problem)
+        if mask.any():
+            mask = mask | check_mask(self.nonnegative, n_weights)
+        return Geometry(n_weights, self.prior, mask if mask.any() else self.nonnegative)
 
     def _flat_weights(self) -> np.ndarray:
         return self.coef_.copy()

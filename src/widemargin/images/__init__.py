@@ -1,5 +1,7 @@
-"""From pixels to windows: what compiled code makes of an image.
+"""From pixels to windows and graphs: what compiled code makes of an image.
 
+graphs      nodes with numbers, edges with contrasts
+pixels      the graph of a picture: colours, gradients around, positions
 resizing    images with planar rows, halved or of any other size
 fhog        31 numbers a cell from the directions of its gradients
 grids       templates, and the sizes of boxes that they are looked for in

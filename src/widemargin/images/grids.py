@@ -8,7 +8,9 @@ size        width and height of a box in pixels; an image is scaled, each axis b
 
 Sizes are taken from boxes: log width and log height are rounded to multiples of log `step`, and the
 mean box of each place of that lattice is a size, the commonest first, until `coverage` of all boxes
-have theirs. So aspect ratios need not be alike, and none is refused.
+have theirs. So aspect ratios need not be alike, and none is refused. Sizes whose images would have
+to be enlarged more than `MOST_ENLARGED` times are as large as that allows: their windows are larger
+than such boxes.
 
 Weights are the numbers of the templates one after another (row, column, number of the cell), then
 one weight a size: how likely boxes of this size are.
@@ -26,6 +28,8 @@ from .fhog import N_NUMBERS
 
 #: How far two templates may differ in the number of cells on a side.
 LEAST_CELLS = 2
+#: Images are enlarged so many times at most.
+MOST_ENLARGED = 8
 
 
 class GridArrays(NamedTuple):
@@ -97,8 +101,9 @@ def choose_grid(
     cell: int = 8,
     window_area: float = 6400,
     context: int = 1,
-    size_step: float = 1.15,
-    coverage: float = 0.99,
+    sizes: np.ndarray | None = None,
+    size_step: float = 1.2,
+    coverage: float = 0.98,
 ) -> WindowGrid:
     """A grid for boxes (n, 4) like those given, a template for each group of them.
 
@@ -109,19 +114,22 @@ def choose_grid(
         0 .. T - 1, each of which occurs; by default all are 0.
     cell, window_area, context, size_step, coverage
         As in `ObjectLocaliser`.
+    sizes : array (S, 2), optional
+        Width and height of boxes, of every template; by default those of the boxes.
     """
     group = np.zeros(len(boxes), np.int64) if group is None else np.asarray(group)
     edges = boxes[:, 2:] - boxes[:, :2]
-    shapes, sizes, template = [], [], []
+    shapes, chosen, template = [], [], []
     for t in range(int(group.max()) + 1):
         own = edges[group == t]
         shapes.append(template_shape(own, cell, window_area))
-        chosen = common_sizes(own, size_step, coverage)
-        sizes.append(chosen)
-        template.append(np.full(len(chosen), t))
+        least = np.array(shapes[-1][::-1]) * cell / MOST_ENLARGED
+        found = common_sizes(np.maximum(own, least), size_step, coverage)
+        chosen.append(found if sizes is None else np.maximum(sizes, least))
+        template.append(np.full(len(chosen[-1]), t))
     return WindowGrid(
         np.array(shapes, np.int64),
-        np.concatenate(sizes),
+        np.concatenate(chosen),
         np.concatenate(template).astype(np.int64),
         int(cell),
         int(context),

@@ -2,5 +2,6 @@
 
 sequences    sequences of positions in one matrix, and the vocabulary that numbers their features
 queries      rows as queries: `Query`, and `Queries`, which never splits one
+regions      images given by the numbers of their pixels or regions
 images       files, Pillow's images and arrays as arrays of uint8
 """

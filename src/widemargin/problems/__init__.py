@@ -12,6 +12,7 @@ chain              sequences of labels
 ranking            lists of documents, four losses
 ranking_oracles    the plane of the most violated ranking
 matching           bipartite assignment, decoded by linear programming
+segmentation       labels of the nodes of a graph, where neighbours attract
 windows            one window of an image out of all positions and sizes
 bags               the hidden candidate of a bag; gives planes
 real_function      plain Python; the worked example of the tutorial
@@ -28,6 +29,7 @@ from .multiclass import Multiclass
 from .ranking import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from .real_function import RealFunction
 from .regression import Regression
+from .segmentation import Segmentation
 from .separate_labels import SeparateLabels
 from .shared_classes import SharedClasses
 from .windows import Windows
@@ -46,6 +48,7 @@ __all__ = [
     "RealFunction",
     "Regression",
     "RocArea",
+    "Segmentation",
     "SeparateLabels",
     "SharedClasses",
     "Windows",

@@ -3,6 +3,7 @@
 tensorfile     files of named arrays with a JSON header
 schema         what arrays and JSON of a file must be
 header         what the JSON of model files and checkpoints must be
+earlier        names of earlier versions in files
 models         `save`, `load`
 checkpoints    unfinished streaming fits
 """

@@ -32,6 +32,7 @@ from ..streams.chunk import Chunk
 from ..system.locking import LOCK, FolderLock, Locked
 from ..system.platform import sync_folder, unlink
 from ..system.sentences import Option, Sentence
+from .earlier import todays_solver
 from .header import REFUSED, STATE, check_places, described
 from .models import stored_parameter
 from .schema import Mismatch, check, check_items
@@ -194,7 +195,8 @@ class Checkpoint:
     def check_same(self, header: dict, arrays: dict[str, np.ndarray]) -> None:
         """Refuse other parameters and other data, and say what differs."""
         now: dict[str, np.ndarray] = {}
-        mine, theirs = stored_params(self.estimator, now), header["params"]
+        mine = stored_params(self.estimator, now)
+        theirs = {name: todays_solver(value) for name, value in header["params"].items()}
         for name in sorted((mine.keys() | theirs.keys()) - set(LIMITS)):
             same = mine.get(name) == theirs.get(name)
             if same and isinstance(mine.get(name), dict) and "array" in mine[name]:

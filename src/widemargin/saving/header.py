@@ -87,11 +87,16 @@ SCOPES = ("data", "cache", "round")
 ATTRIBUTES = (
     Item("n_features_in_", int, 0, MOST),
     Item("n_edges_", int, 0, MOST),
+    Item("n_numbers_", int, 0, MOST),
+    Item("n_contrasts_", int, 0, MOST),
     Item("n_skipped_queries_", int, 0, MOST),
     Item("n_examples_seen_", int, 0, MOST),
     Item("progressive_loss_", float),
     Item("offset_", float, -1e300, 1e300),
     Item("output_kind_", str),
+    Item("cell_", int, 2, 32),
+    Item("context_", int, 0, 4),
+    Item("features_", str),
     Item("feature_names_", list, longest=MOST),
     Item("edge_names_", list, longest=MOST),
 )

@@ -24,6 +24,7 @@ from ..losses import Taxonomy
 from ..run.history import History
 from ..run.record import Record, checked_books
 from ..streams.fingerprint import Fingerprint
+from .earlier import todays, todays_solver
 from .header import (
     HEADER,
     REFUSED,
@@ -40,10 +41,12 @@ from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
 #: Estimators that a file may name.
 KNOWN = (
+    "ImageSegmenter",
     "LatentSVM",
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectLocaliser",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
@@ -51,8 +54,6 @@ KNOWN = (
     "StructuredSVM",
     "TaxonomyClassifier",
 )
-#: Classes that a file may name -> what they are called today: estimators, solvers, kernels.
-RENAMED: dict[str, str] = {}
 #: Those whose problem is code, and has to be given again.
 WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
@@ -415,15 +416,11 @@ def restored(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return Taxonomy(trees["parents"], trees["weights"], value["normalize"])
     if "kernel" in value:
         return checked_kernel(todays(value["kernel"]), value["fields"])
-    solver = known_solvers().get(todays(value["solver"]))
+    value = todays_solver(value)
+    solver = known_solvers().get(value["solver"])
     if solver is None:
         raise KeyError(f"unknown solver {value['solver']}")
     return solver(**{key: restored(item, arrays) for key, item in value["fields"].items()})
-
-
-def todays(name: Any) -> Any:
-    """What the class that a file names is called today."""
-    return RENAMED.get(name, name) if isinstance(name, str) else name
 
 
 def known_solvers() -> dict[str, Any]:

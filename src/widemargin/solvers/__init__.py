@@ -31,6 +31,28 @@ from .cutting_planes.n_slack import NSlack
 from .cutting_planes.one_slack import OneSlack
 from .cutting_planes.sampled import SampledCuts
 from .dual_coordinate.solver import DualCoordinate
+from .functional_descent.choices import (
+    INNER,
+    RESIDUALS,
+    WORKING_SETS,
+    ClampedResiduals,
+    DualCoordinates,
+    FreeResiduals,
+    ImportanceDraws,
+    InOrder,
+    OneSlackCuts,
+    UniformDraws,
+)
+from .functional_descent.schedules import (
+    SCHEDULES,
+    AutoDamping,
+    ConstantDamping,
+    GeometricDamping,
+    GivenDamping,
+    LinearDamping,
+    PowerDamping,
+    Radius,
+)
 from .functional_descent.solver import FunctionalDescent
 from .kernel_learner import KernelLearner, KernelSolver
 from .larank.solver import LaRank, SOnline
@@ -66,6 +88,11 @@ NAMES = {
     "pegasos": Pegasos,
     "sampled_cuts": SampledCuts,
 }
+#: Objects that parameters of solvers may be, by name.
+CHOICES = {
+    kind.__name__: kind
+    for kind in (*SCHEDULES, *WORKING_SETS, *RESIDUALS, *INNER, OnGap, Explore, Ratio, Fill)
+}
 #: Those that learn kernel machines; some of them learn linear models too (`needs_kernel`).
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
 
@@ -77,33 +104,47 @@ def needs_kernel(solver: Any) -> bool:
 
 
 __all__ = [
+    "CHOICES",
     "KERNEL_NAMES",
     "NAMES",
     "NORMA",
     "SVMD",
+    "AutoDamping",
     "Averaged",
     "BlockFrankWolfe",
     "Bound",
     "Cached",
+    "ClampedResiduals",
+    "ConstantDamping",
     "DualCoordinate",
+    "DualCoordinates",
     "Explore",
     "Fill",
+    "FreeResiduals",
     "FunctionalDescent",
+    "GeometricDamping",
+    "GivenDamping",
+    "ImportanceDraws",
+    "InOrder",
     "Incremental",
     "KernelLearner",
     "KernelSolver",
     "LaRank",
     "LaSVM",
     "Learner",
+    "LinearDamping",
     "MetaDescent",
     "Mistakes",
     "NSlack",
     "OnGap",
     "OneSlack",
+    "OneSlackCuts",
     "OutOfCore",
     "Pegasos",
     "Perceptron",
+    "PowerDamping",
     "ProximalNewton",
+    "Radius",
     "Ratio",
     "SOnline",
     "SampledCuts",
@@ -114,5 +155,6 @@ __all__ = [
     "Surrounds",
     "Threaded",
     "Uncertified",
+    "UniformDraws",
     "needs_kernel",
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import csv
 import dataclasses
 import json
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,15 @@ from ...estimators.learning.fitting import check_param_name
 from ...estimators.ranker import ranking_problem
 from ...losses import Taxonomy
 from ...saving.checkpoints import OWN
-from ...solvers import NAMES
+from ...solvers import CHOICES, NAMES
 from ...streams.opening import SEQUENCES
 from ...system.locking import LOCK, Locked, check_free
 from ..errors import CommandError, UsageError
 from ..reading.rows import check_output, whole_numbers
 
 STREAMING = ("streaming_dual", "out_of_core")
+#: An object of parameters in a value of --set.
+CALL = re.compile(r"[A-Z]\w*\(.*\)", re.DOTALL)
 #: Solvers of kernel machines only, and of these and linear models.
 KERNEL_ONLY = ("lasvm", "larank", "sonline", "svmd", "norma")
 ONLINE = ("functional_descent", "pegasos")
@@ -144,7 +148,7 @@ def check_settings(args: Any) -> None:
     for name, value in args.settings:
         try:
             check_param_name(kind, name)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise UsageError(f"--set {name}: {error}") from None
         if name in seen:
             raise UsageError(f"--set {name} is given twice.")
@@ -154,9 +158,27 @@ def check_settings(args: Any) -> None:
         if name in SAME and getattr(args, SAME[name]) is not None:
             raise UsageError(f"--set {name} and --{SAME[name]} say the same: give one of them.")
     try:
+        args.settings = [(name, called(value)) for name, value in args.settings]
         new_solver(args, args.solver)
     except (TypeError, ValueError) as error:
         raise UsageError(f"--set: {error}") from None
+
+
+def called(value: Any) -> Any:
+    """What text says, where it is the call of an object of parameters with numbers and words.
+
+    Examples
+    --------
+    >>> called("Ratio(revisits=5)"), called("uniform")
+    (Ratio(block=32, revisits=5), 'uniform')
+    """
+    tree = ast.parse(value, mode="eval").body if CALL.fullmatch(str(value)) else None
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
+        return value
+    if tree.func.id not in CHOICES:
+        raise ValueError(f"{tree.func.id} is unknown; known are {', '.join(CHOICES)}.")
+    words = {item.arg: ast.literal_eval(item.value) for item in tree.keywords if item.arg}
+    return CHOICES[tree.func.id](*map(ast.literal_eval, tree.args), **words)
 
 
 def new_solver(args: Any, name: str, **derived: Any) -> Any:

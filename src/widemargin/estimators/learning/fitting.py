@@ -17,6 +17,7 @@ from ...layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows, box_lo
 from ...oracle.compiled import CompiledOracle
 from ...oracle.making import make_oracle
 from ...oracle.protocol import CHUNK
+from ...parameters import check_spelling
 from ...run.callbacks import SklearnCallbacks
 from ...run.epochs import run
 from ...saving.models import LEARNT
@@ -87,6 +88,7 @@ def with_param(solver: Any, path: list[str], value: Any) -> Any:
 
 def check_param_name(kind: type, name: str) -> None:
     """Refuse what is no field of a solver."""
+    check_spelling(kind, name)
     known = [field.name for field in dataclasses.fields(kind)]
     if name not in known:
         raise ValueError(f"{kind.__name__} has no parameter {name!r}; it has {known}.")

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from ...displays.pages.charts import Series, chart
-from ...solvers.functional_descent.solver import FunctionalDescent
+from ...solvers import (
+    ClampedResiduals,
+    ConstantDamping,
+    FreeResiduals,
+    FunctionalDescent,
+    LinearDamping,
+)
 from ..data import binary
 from ..experiment import (
     NO_NUMBERS,
@@ -28,11 +34,12 @@ SAMPLES = (10, 50, 100, 200)
 K = 50
 #: Title -> (schedule, scale): damping 10/k, 1/k, 0.1/k and t/N.
 SCHEDULES = {
-    "10/k": ("constant", 10.0),
-    "1/k": ("constant", 1.0),
-    "0.1/k": ("constant", 0.1),
-    "t/N": ("linear", 1.0),
+    "10/k": ConstantDamping(10.0),
+    "1/k": ConstantDamping(1.0),
+    "0.1/k": ConstantDamping(0.1),
+    "t/N": LinearDamping(),
 }
+RESIDUALS = {"clamped": ClampedResiduals(), "free": FreeResiduals()}
 EPOCHS = 4
 #: Looks at the whole function, evenly over the epochs, and more at the start; rows that the
 #: training hinge is taken on.
@@ -46,13 +53,11 @@ def trace(
 ) -> dict[str, Any]:
     """The four quantities along the steps."""
     rows = binary(data).few(n, n)
-    kind, scale = SCHEDULES[schedule]
     solver = FunctionalDescent(
         epochs=epochs,
         sample=k,
-        schedule=kind,
-        scale=scale,
-        residuals=residuals,
+        schedule=SCHEDULES[schedule],
+        residuals=RESIDUALS[residuals],
         average=None,
     )
     sample = rows.few(TRAIN_ROWS, None)

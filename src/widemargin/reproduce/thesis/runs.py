@@ -12,8 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from ...solvers import (
+    ClampedResiduals,
+    ConstantDamping,
+    FunctionalDescent,
+    ImportanceDraws,
+    InOrder,
+    LinearDamping,
+    OneSlackCuts,
+    UniformDraws,
+)
 from ...solvers.cutting_planes.sampled import SampledCuts
-from ...solvers.functional_descent.solver import FunctionalDescent
 from ...solvers.lasvm.solver import LaSVM
 from ...solvers.pegasos.solver import Pegasos
 from ..data import binary
@@ -66,20 +75,21 @@ INDICATORS = 10
 #: Methods of Table 5.3 that are compared with and without them.
 WITHOUT = ("SFD1", "SFD2", "Pegasos1", "Pegasos2", "SampledCuts", "LaSVM")
 
-#: What else the thesis' own rule may have been: options of the solver, one thing changed.
+#: What else the thesis' own rule may have been: options of the solver or of its
+#: schedule, one thing changed.
 READINGS: dict[str, dict[str, Any]] = {
     "as it is": {},
-    "residuals at most M = 1": {"ceiling": 1.0},
+    "residuals at most M = 1": {"residuals": ClampedResiduals(1.0)},
     "inner tolerance 0.01": {"tolerance": 0.01},
     "inner tolerance 0.1": {"tolerance": 0.1},
-    "Algorithm 2, inner tolerance 0.003": {"inner": "one_slack", "tolerance": 0.003},
-    "Algorithm 2, inner tolerance 0.01": {"inner": "one_slack", "tolerance": 0.01},
+    "Algorithm 2, inner tolerance 0.003": {"inner": OneSlackCuts(), "tolerance": 0.003},
+    "Algorithm 2, inner tolerance 0.01": {"inner": OneSlackCuts(), "tolerance": 0.01},
     "a tenth of the damping": {"scale": 0.1},
     "ten times the damping": {"scale": 10.0},
     "samples of 10": {"sample": 10},
     "samples of 100": {"sample": 100},
-    "rows in one random order": {"working_set": "sequential"},
-    "samples drawn by importance": {"working_set": "importance"},
+    "rows in one random order": {"working_set": InOrder()},
+    "samples drawn by importance": {"working_set": ImportanceDraws()},
     "one epoch": {"epochs": 1},
     "four epochs": {"epochs": 4},
 }
@@ -89,12 +99,17 @@ Make = Callable[[int], Any]
 
 def methods() -> dict[str, tuple[Make, bool]]:
     """Title -> (solver for samples of k, whether it needs a C)."""
-    thesis: dict[str, Any] = {"residuals": "clamped", "average": None, "working_set": "uniform"}
+    thesis: dict[str, Any] = {
+        "residuals": ClampedResiduals(),
+        "average": None,
+        "working_set": UniformDraws(),
+    }
+    constant, linear = ConstantDamping(), LinearDamping()
     free: dict[str, Any] = {"average": None}
     return {
-        "SFD1": (lambda k: FunctionalDescent(sample=k, schedule="constant", **thesis), False),
-        "SFD2": (lambda k: FunctionalDescent(sample=k, schedule="linear", **thesis), False),
-        "SFD1, free": (lambda k: FunctionalDescent(sample=k, schedule="constant", **free), False),
+        "SFD1": (lambda k: FunctionalDescent(sample=k, schedule=constant, **thesis), False),
+        "SFD2": (lambda k: FunctionalDescent(sample=k, schedule=linear, **thesis), False),
+        "SFD1, free": (lambda k: FunctionalDescent(sample=k, schedule=constant, **free), False),
         OURS: (lambda k: FunctionalDescent(), False),
         "Pegasos1": (lambda k: Pegasos(sample=k, average=False), True),
         "Pegasos2": (lambda k: Pegasos(sample=k), True),
@@ -159,7 +174,10 @@ def with_printed_C(data: str, method: str, seed: int) -> dict[str, Any]:
 def read_otherwise(data: str, method: str, change: str, seed: int) -> dict[str, Any]:
     """SFD1 or SFD2 with one thing changed."""
     rows = binary(data)
-    solver = dataclasses.replace(methods()[method][0](sample_of(len(rows.y))), **READINGS[change])
+    solver, options = methods()[method][0](sample_of(len(rows.y))), READINGS[change]
+    if "scale" in options:
+        options = {"schedule": dataclasses.replace(solver.schedule, **options)}
+    solver = dataclasses.replace(solver, **options)
     learner, _ = fitted(solver, rows.X, rows.y, GAMMA[data], 1.0, seed)
     return {"error": error_of(learner, rows.X_test, rows.y_test), "support": support_of(learner)}
 

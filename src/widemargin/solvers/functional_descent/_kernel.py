@@ -49,11 +49,11 @@ from ...saving.schema import MOST, Array, Relation, Schema
 from ...saving.tensorfile import named, under
 from ..kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from ..learner import PROGRESSIVE, Progressive
-from ._local_cuts import cut_local
-from ._local_problems import Local, solve_local
+from ._local_problems import Local
 from ._tracks import Tracks
 from ._working_set import WorkingSet
-from .damping import inner_tolerance, mean_share, radius_at, sample_size, step_within
+from .damping import inner_tolerance, mean_share, sample_size, step_within
+from .schedules import Radius, dampings
 
 #: Gap of a local problem, in units of the mean hinge at f = 0.
 TOLERANCE = 1e-3
@@ -78,7 +78,7 @@ class KernelDescent(NoObjective):
     def __init__(self, solver, task: KernelTask, support: Support, rng: np.random.Generator):
         self.solver, self.task, self.margins = solver, task, Margins(task)
         self.progressive = Progressive()
-        self.solve_local = cut_local if solver.inner == "one_slack" else solve_local
+        self.solve_local = solver.inner.of_kernels
         n = task.n_examples
         self.k, self.n = sample_size(solver.sample, n)
         self.grain = self.k
@@ -95,9 +95,9 @@ class KernelDescent(NoObjective):
         self.table = make_table(solver, support, revisits, **more, **columns)
         self.counts = np.zeros(4, np.int64)  # steps, rows seen, visits, steps of earlier passes
         self.last = np.zeros(6)  # of `numbers`
-        window = solver.window or (10 * self.k if n is None else n)
         word = int(rng.integers(2**63))
         rule = solver.working_set
+        window = rule.window or (10 * self.k if n is None else n)
         self.working = WorkingSet(support, rule, self.k, window, n is not None, word)
 
     @property
@@ -107,7 +107,7 @@ class KernelDescent(NoObjective):
     @property
     def holds_examples(self) -> bool:  # type: ignore[override]
         """Whether samples are drawn from a window."""
-        return self.working.rule != "sequential"
+        return self.working.rule.is_drawn
 
     @property
     def n_steps(self) -> int:
@@ -252,8 +252,7 @@ class KernelDescent(NoObjective):
         """u_t of the sample: what its coefficients grow by; scores of patterns are not kept."""
         rho = self.margins.residuals(scores, sample.Y)
         hinges = np.maximum(rho.max(axis=1), 0.0)
-        if self.solver.residuals == "clamped":
-            rho = np.clip(rho, 0.0, self.solver.ceiling)
+        rho = self.solver.residuals.of(rho)
         bound = float(sample.omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
         tolerance = self._tolerance(TOLERANCE, sample)
 
@@ -262,8 +261,8 @@ class KernelDescent(NoObjective):
             given = sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
             return self.solve_local(*given, scale=self._scales(sample.Y))
 
-        if self.solver.radius is not None:
-            radius = radius_at(self.solver.radius, self.n_steps, self.k, self.n)
+        if isinstance(self.solver.schedule, Radius):
+            radius = self.solver.schedule.at(self.n_steps, self.k, self.n)
             damping, found = step_within(solve, radius, bound, tolerance)
         else:
             damping = self._damping(track)
@@ -326,7 +325,7 @@ class KernelDescent(NoObjective):
 
     def _damping(self, track: int) -> float:
         t, k, n = self.n_steps, self.k, self.n
-        found = self.solver.dampings(t, k, n, float(self.own[0]), self.tracks.rules)
+        found = dampings(self.solver.schedule, t, k, n, float(self.own[0]), self.tracks.rules)
         return float(found[self.tracks.numbers[track]])
 
     def _note(self, track: int, sample: Sample, hinges, bound, damping, found: Local) -> None:

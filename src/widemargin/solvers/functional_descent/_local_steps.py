@@ -64,7 +64,6 @@ MOST_ROUNDS, MOST_SWEEPS = 200, 500
 SETTLED = 0.1
 #: What weights are multiplied by for the loss to be rounding.
 FADE = 2.0**40
-INNER = ("dual_coordinate", "one_slack")
 
 
 class Step(NamedTuple):
@@ -102,18 +101,17 @@ class Ascent:
     oracle : the oracle of the first sample
     geometry : Geometry
         Its prior gives the metric of a step; non-negative weights stay so.
-    clamped : bool
-    ceiling : float
-        M.
+    ceiling : float, optional
+        M of clamped residuals; None where they are free.
     """
 
-    def __init__(self, oracle, geometry, clamped: bool = False, ceiling: float = np.inf):
-        self.geometry, self.clamped = geometry, clamped
-        self.ceiling = np.array([float(ceiling)])
+    def __init__(self, oracle, geometry, ceiling: float | None = None):
+        self.geometry, self.clamped = geometry, ceiling is not None
+        self.ceiling = np.array([np.inf if ceiling is None else float(ceiling)])
         self.state = seeded_state(oracle, geometry)
         self.state = self.state._replace(cost=self.state.cost.copy())  # bounds, not the oracle's
         self.order = np.zeros(0, np.int64)
-        if clamped:
+        if ceiling is not None:
             check_clamped(oracle, ceiling)
 
     def take(self, oracle, order: np.ndarray) -> None:
@@ -216,14 +214,14 @@ class Ascent:
 class Cutting:
     """Algorithm 2: cuts of a sample, and the program over them. Takes what `Ascent` takes."""
 
-    def __init__(self, oracle, geometry, clamped: bool = False, ceiling: float = np.inf):
+    def __init__(self, oracle, geometry, ceiling: float | None = None):
         if not geometry.is_plain:
             raise ValueError(
-                "inner='one_slack' is for the regulariser 1/2 |w|^2; prior=... and nonnegative=... "
-                "need inner='dual_coordinate'."
+                "OneSlackCuts() is for the regulariser 1/2 |w|^2; prior=... and nonnegative=... "
+                "need inner=DualCoordinates()."
             )
         self.order = np.zeros(0, np.int64)
-        self.ascent = Ascent(oracle, geometry, clamped, ceiling)
+        self.ascent = Ascent(oracle, geometry, ceiling)
         self.cost = np.zeros(0)
 
     def take(self, oracle, order: np.ndarray) -> None:
@@ -291,7 +289,7 @@ def check_clamped(oracle, ceiling: float) -> None:
     if not oracle.is_exact:
         raise ValueError(
             f"Clamped residuals need an exact oracle, and that of {name} is approximate here; use "
-            "residuals='free'."
+            "residuals=FreeResiduals()."
         )
     if np.isfinite(ceiling) and not oracle.source.lists_outputs:
         raise ValueError(

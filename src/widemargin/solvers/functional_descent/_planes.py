@@ -37,7 +37,8 @@ from ..streaming_dual.planes import joined, size_of, taken, widening
 from ._local_steps import MOST_ROUNDS, Ascent, Cutting, Step
 from ._revisits import Revisits
 from ._working_set import NEW, OMEGA, ROW, WorkingSet
-from .damping import inner_tolerance, mean_share, n_tracks, radius_at, sample_size, step_within
+from .damping import inner_tolerance, mean_share, sample_size, step_within
+from .schedules import Radius, dampings
 
 #: Gap of a local problem, in units of the mean hinge at w = 0.
 TOLERANCE = 0.03
@@ -66,7 +67,7 @@ class PlaneDescent(WithoutObjective):
         self.solver, self.geometry = solver, geometry
         self.progressive = Progressive()
         self.k, self.n = sample_size(solver.sample, n)
-        self.tracks = np.arange(n_tracks(solver.schedule, solver.radius))
+        self.tracks = np.arange(solver.schedule.n_tracks)
         self.losses = np.zeros(self.tracks.size)  # of the means, weighted
         first = geometry.weights(np.zeros(oracle.n_features))
         if start is not None:
@@ -79,15 +80,14 @@ class PlaneDescent(WithoutObjective):
         self.counts = np.zeros(4, np.int64)  # steps, rows seen, decodes, rows that came
         self.last = np.zeros(6)  # of `numbers`
         self.violated = 0  # examples with a hinge when they were drawn
-        local = Cutting if solver.inner == "one_slack" else Ascent
-        self.local: Ascent | Cutting = local(
-            oracle, geometry, solver.residuals == "clamped", solver.ceiling
-        )
+        made = solver.inner.of_planes(oracle, geometry, solver.residuals.ceiling)
+        self.local: Ascent | Cutting = made
         self.kept: list[Revisits] = []  # of the tracks in the first pass
         if n is not None and solver.epochs > 1 and solver.along:
             self.kept = [Revisits(oracle, geometry, first, solver.along) for _ in self.tracks]
-        rule, window = solver.working_set, solver.window or (10 * self.k if n is None else n)
-        self.window = 0 if rule == "sequential" or n is not None else max(self.k, window)
+        rule = solver.working_set
+        window = rule.window or (10 * self.k if n is None else n)
+        self.window = max(self.k, window) if rule.is_drawn and n is None else 0
         like = Support(Linear(), 1)  # examples are told apart by their numbers alone
         self.working = WorkingSet(like, rule, self.k, window, n is not None, word=0)
         self.X: Any = []  # the window of a stream
@@ -126,12 +126,13 @@ class PlaneDescent(WithoutObjective):
             t = 1  # a constant damping, the first
         asked = self.solver.tolerance or TOLERANCE
         tolerance = inner_tolerance(asked, float(self.own[1]), omega, k)
-        if self.solver.radius is None:
-            damping = self.solver.dampings(t, k, n, float(self.own[0]))[number]
+        schedule = self.solver.schedule
+        if not isinstance(schedule, Radius):
+            damping = dampings(schedule, t, k, n, float(self.own[0]))[number]
             return damping, self._solve(w, omega, damping, tolerance)
         before, kept = w.copy(), w.copy()
         hinges = self._solve(kept, omega, 1.0, np.inf).hinges
-        radius, bound = radius_at(self.solver.radius, t, k, n), float(omega @ hinges) / k
+        radius, bound = schedule.at(t, k, n), float(omega @ hinges) / k
 
         def solve(damping: float) -> Step:
             w[:] = before
@@ -234,7 +235,7 @@ class PlaneDescent(WithoutObjective):
     def _revisit(self, oracle, kept: Revisits, rng) -> None:
         """Later passes solve again for what the best track has in w."""
         number = int(self.tracks[self.best])
-        damping = self.solver.dampings(1, self.k, self.n, float(self.own[0]))[number]
+        damping = dampings(self.solver.schedule, 1, self.k, self.n, float(self.own[0]))[number]
         bounds = omega_of(oracle) / (self.k * damping)
         self.iterates[self.best] = kept.begin(oracle, bounds, rng)
         if self.solver.average is None:
@@ -333,7 +334,7 @@ class PlaneDescent(WithoutObjective):
 
     def schema(self) -> Schema:
         """What `arrays` are."""
-        most = n_tracks(self.solver.schedule, self.solver.radius)
+        most = self.solver.schedule.n_tracks
         return Schema(
             Array("tracks", "i8", ("n_tracks",), low=0, below=most, distinct=True),
             Relation("tracks", "has no track", lambda arrays, sizes: sizes["n_tracks"] > 0),

@@ -1,4 +1,4 @@
-"""The descents of "auto" that a kernel machine makes side by side: who goes on, who predicts.
+"""The descents of AutoDamping that a kernel machine makes side by side: who goes on, who predicts.
 
 Every track sees the same samples, each of them new when it comes. What its mean loses on them
 before it learns, weighted by the number of the step, is what tracks are compared by. Revisiting
@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...saving.schema import Array
-from .damping import Track
+from .choices import ClampedResiduals
+from .schedules import AutoDamping, Track
 
-#: The tracks of "auto".
+#: The tracks of AutoDamping.
 TRACKS: tuple[Track, ...] = (Track(3.0), Track(3.0, growth=0.0, revisit=0.5))
 #: Revisiting costs kernel values: its losses count as so many times what they are.
 HANDICAP = 1.03
@@ -89,11 +90,12 @@ class Tracks:
 
 def tracks_of(solver) -> tuple[Track, ...]:
     """The descents that a solver makes side by side."""
-    if solver.schedule != "auto" or solver.radius is not None:
-        return (Track(np.nan, np.nan, solver.revisit or 0.0),)
+    revisit = solver.schedule.revisit
+    if not isinstance(solver.schedule, AutoDamping):
+        return (Track(np.nan, np.nan, revisit),)
     tracks = TRACKS
-    if solver.residuals == "clamped":
+    if isinstance(solver.residuals, ClampedResiduals):
         tracks = tuple(track for track in TRACKS if not track.revisit)
-    if solver.revisit is None:
+    if revisit is None:
         return tracks
-    return tuple(track._replace(revisit=solver.revisit) for track in tracks)
+    return tuple(track._replace(revisit=revisit) for track in tracks)

@@ -1,9 +1,9 @@
 """Which examples make up the next sample of a step: the last ones, or a draw from a window.
 
-    sequential   the examples as they come; what is drawn is forgotten
-    uniform      k of the last `window` examples, without replacement
-    importance   the same, with probabilities that grow with the hinge that each had when it was
-                 last looked at in this pass (before that: the largest seen)
+    InOrder          the examples as they come; what is drawn is forgotten
+    UniformDraws     k of the last `window` examples, without replacement
+    ImportanceDraws  the same, with probabilities that grow with the hinge that each had when it was
+                     last looked at in this pass (before that: the largest seen)
 
 A sample is made whenever k examples have come. The window is a ring: a new example takes the place
 of the oldest one. Data in memory is held as a whole before the first draw (`hold`), and each of its
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,6 @@ from ...saving.schema import MOST, Array, Entry, Relation, Schema
 from ...saving.tensorfile import named, under
 
 Y, OMEGA, ROW, NEW, HINGE = range(5)
-RULES = ("sequential", "uniform", "importance")
 #: An example without loss is drawn as if it had this share of the mean hinge.
 FLOOR = 0.05
 UNSEEN = -1.0
@@ -44,8 +44,8 @@ class WorkingSet:
     ----------
     like : Support
         Patterns are kept in the same form.
-    rule : str
-        One of `RULES`.
+    rule : InOrder, UniformDraws or ImportanceDraws
+        Their `window` is not read here.
     k : int
         Examples of a sample.
     window : int
@@ -56,10 +56,10 @@ class WorkingSet:
         Seed of the draws.
     """
 
-    def __init__(self, like: Support, rule: str, k: int, window: int, carries: bool, word: int):
+    def __init__(self, like: Support, rule: Any, k: int, window: int, carries: bool, word: int):
         self.rule, self.k, self.carries = rule, k, carries
         self.word = np.array([word])
-        self.size = k if rule == "sequential" else max(k, window)
+        self.size = max(k, window) if rule.is_drawn else k
         self.patterns = Support(like.kernel, like.n_columns, like.dtype, like.dense)
         self.targets = np.zeros((5, self.size))
         self.counts = np.zeros(4, np.int64)  # not drawn for yet, in the window, next place, draws
@@ -73,7 +73,7 @@ class WorkingSet:
             some = slice(begin, begin + size)
             patterns, begin = self.patterns.patterns_of(X[some]), some.stop
             whole = not self.counts[0] and (size == self.k or not self.carries)
-            if self.rule == "sequential" and whole:
+            if not self.rule.is_drawn and whole:
                 yield patterns, targets[:, some]
                 continue
             self._store(patterns, targets[:, some])
@@ -106,7 +106,7 @@ class WorkingSet:
 
     def judge(self, hinges: np.ndarray) -> None:
         """The hinges of the last sample."""
-        if self.rule == "importance":
+        if self.rule.by_hinge:
             self.targets[HINGE, self.drawn] = hinges
 
     def _store(self, patterns: Patterns, targets: np.ndarray) -> None:
@@ -121,13 +121,13 @@ class WorkingSet:
 
     def _draw(self) -> tuple[Patterns, np.ndarray]:
         size, held = int(self.counts[0]), int(self.counts[1])
-        if self.rule == "sequential":
+        if not self.rule.is_drawn:
             places = np.arange(size)
             self.counts[1:3] = 0
         else:
             rng = np.random.default_rng([int(self.word[0]), int(self.counts[3])])
             chances = None
-            if self.rule == "importance":
+            if self.rule.by_hinge:
                 hinges = self.targets[HINGE, :held]
                 chances = np.where(hinges == UNSEEN, max(1.0, float(hinges.max())), hinges)
                 chances = chances + FLOOR * chances.mean()
@@ -174,7 +174,7 @@ class WorkingSet:
     def _are_held(self, arrays, sizes) -> bool:
         """Whether the examples that may be drawn are there, and a sample is not full yet."""
         waiting, stored = sizes["n_waiting"], sizes["patterns.n_slots"]
-        most = stored if self.rule == "sequential" else sizes["n_held"]
+        most = sizes["n_held"] if self.rule.is_drawn else stored
         if sizes["place"] != sizes["n_held"] < self.size:  # until the ring is full
             return False
         return waiting < self.k and waiting <= most and sizes["n_held"] <= stored <= self.size

@@ -30,7 +30,7 @@ The mean that predicts is a polynomial-decay average, mean += w_t (f_t - mean) w
 w_t = (eta + 1) / (t + eta), which gives iterate t a weight of about t^eta.
 
 How much damping is right depends on the noise of the data: nearly clean data wants steps a hundred
-times as long as noisy data. The schedule "auto" lets some **tracks** descend side by side,
+times as long as noisy data. `AutoDamping` lets some **tracks** descend side by side,
 
     damping_t = q t^g / (r k),    q = mean |delta|^2 / mean loss
 
@@ -46,29 +46,67 @@ with (`_revisits.py`), unless the data is a stream, whose examples are not kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...kernels.budgets import check_buffer
 from ...kernels.support import Support
-from ...parameters import NOT_NEGATIVE, POSITIVE, UNBOUNDED, check_numbers, whole
+from ...parameters import NOT_NEGATIVE, POSITIVE, Respelt, check_choice, check_numbers, whole
 from ...stopping import StopReason
 from ..kernel_learner import KernelTask, check_task
 from ..protocol import Mistakes
 from ._kernel import KernelDescent
-from ._local_steps import INNER
 from ._planes import PlaneDescent
 from ._revisits import TAKEN_ALONG
-from ._working_set import RULES
-from .damping import PLAIN, Track, check_steps, dampings
+from .choices import (
+    INNER,
+    RESIDUALS,
+    WORKING_SETS,
+    ClampedResiduals,
+    DualCoordinates,
+    FreeResiduals,
+    InOrder,
+)
+from .schedules import SCHEDULES, AutoDamping
 
-RESIDUALS = ("free", "clamped")
+CHOICES = {
+    "schedule": SCHEDULES,
+    "residuals": RESIDUALS,
+    "working_set": WORKING_SETS,
+    "inner": INNER,
+}
+#: Words of earlier versions, and what they are today.
+WORDS = {
+    "schedule": {
+        "auto": "AutoDamping()",
+        "constant": "ConstantDamping()",
+        "linear": "LinearDamping()",
+        "power": "PowerDamping()",
+        "geometric": "GeometricDamping()",
+    },
+    "residuals": {"free": "FreeResiduals()", "clamped": "ClampedResiduals()"},
+    "working_set": {
+        "sequential": "InOrder()",
+        "uniform": "UniformDraws()",
+        "importance": "ImportanceDraws()",
+    },
+    "inner": {"dual_coordinate": "DualCoordinates()", "one_slack": "OneSlackCuts()"},
+}
+#: Parameters of earlier versions, and where they are today.
+RESPELT = {
+    "scale": "schedule=ConstantDamping(scale=...), or another damping",
+    "rate": "schedule=PowerDamping(rate=...) or GeometricDamping(rate=...)",
+    "radius": "schedule=Radius(...)",
+    "revisit": "schedule=AutoDamping(revisit=...), or another damping",
+    "ceiling": "residuals=ClampedResiduals(ceiling=...)",
+    "window": "working_set=UniformDraws(window=...) or ImportanceDraws(window=...)",
+}
 
 
 @dataclass(frozen=True)
-class FunctionalDescent:
+class FunctionalDescent(Respelt):
     """Linear model of any problem, or kernel machine of classes, without a C to be chosen.
 
     Parameters
@@ -77,44 +115,27 @@ class FunctionalDescent:
         Passes over the data that `fit` makes.
     sample : int, optional
         k, examples of a step; by default 1 % of the data, or 100 where its number is not known.
-    working_set : "sequential", "uniform" or "importance"
+    working_set : InOrder, UniformDraws or ImportanceDraws
         Which examples a step takes: as they come, or drawn evenly or by the hinge that they had
         (`_working_set.py`), from all of them where the data is in memory, else from those that came
         last.
-    window : int, optional
-        Draw from so many that came last; they are kept in memory. By default all rows in memory,
-        10 samples of a stream.
-    schedule : str or callable
-        The damping of step t: "auto" chooses it by the loss on samples that are still unseen, see
-        the head of this file; "constant" c / k, "linear" c t / N, "power" c t^a / k, "geometric"
-        c a^t / k, or a function of t, k, N. N is 100 k where it is not known.
-    scale : float
-        c.
-    rate : float
-        a.
-    radius : float or callable, optional
-        Instead of a damping, how long step t may be: |u_t| <= radius, a number or a function of t,
-        k, N (`damping.py`).
-    revisit : float, optional
-        Old patterns that a step of a kernel machine takes along, in units of k; what they and the
-        sample have in f is taken back first (`_kernel.py`). On planes, in memory and from
-        the second pass on: what the sample has is taken back, and the planes of so many old
-        examples are swept over after the step (`_revisits.py`). By default what "auto" says,
-        which is 100 on planes, else 0: a step adds to what there is.
-    residuals : "free" or "clamped"
+    schedule : AutoDamping, ConstantDamping, LinearDamping, PowerDamping, GeometricDamping, \
+GivenDamping or Radius
+        The damping of step t, or how long it may be (`damping.py`), and whether steps revisit.
+        AutoDamping chooses by the loss on samples that are still unseen, see the head of this file.
+        N is 100 k where it is not known.
+    residuals : FreeResiduals or ClampedResiduals
         See the head of this file.
-    ceiling : float
-        M, what clamped residuals are bounded by from above.
     average : float, optional
         eta of the mean that predicts; None predicts with the last iterate.
     tolerance : float, optional
         Gap of a local problem, in units of the mean hinge at f = 0, and of the sample's weight
         where it has less than k; by default 1e-3 with a kernel and 0.03 on planes, where more
         rounds of decoding are seldom worth their time.
-    inner : "dual_coordinate" or "one_slack"
+    inner : DualCoordinates or OneSlackCuts
         How local problems are solved, to the same gap. On planes see `_local_steps.py`. With a
-        kernel dual coordinates (`_local_problems.py`) are quicker; "one_slack" is
-        Algorithm 2 of the thesis (`_local_cuts.py`), and all examples of a cut become patterns.
+        kernel dual coordinates (`_local_problems.py`) are quicker; cuts are Algorithm 2 of the
+        thesis (`_local_cuts.py`), and all examples of a cut become patterns.
     buffer : int, optional
         The largest number of support patterns of a kernel machine between two steps; None keeps
         all.
@@ -130,7 +151,7 @@ class FunctionalDescent:
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, 1.0, 1.0, -1.0])
     >>> support = Support(RBF(gamma=1.0), n_columns=1)
     >>> task = KernelTask("binary", n_examples=4)
-    >>> solver = FunctionalDescent(sample=4, scale=0.1)
+    >>> solver = FunctionalDescent(sample=4, schedule=AutoDamping(scale=0.1))
     >>> learner = solver.kernel_learner(task, support, np.random.default_rng(0))
     >>> learner.absorb(Part(X, y, np.ones(4)), row=0)
     >>> np.sign(support.rows(support.patterns_of(X)) @ learner.coefficients).T
@@ -139,18 +160,12 @@ class FunctionalDescent:
 
     epochs: int = 2
     sample: int | None = None
-    working_set: str = "sequential"
-    window: int | None = None
-    schedule: Any = "auto"
-    scale: float = 1.0
-    rate: float = 2.0
-    radius: Any = None
-    revisit: float | None = None
-    residuals: str = "free"
-    ceiling: float = np.inf
+    working_set: Any = field(default_factory=InOrder)
+    schedule: Any = field(default_factory=AutoDamping)
+    residuals: Any = field(default_factory=FreeResiduals)
     average: float | None = 3.0
     tolerance: float | None = None
-    inner: str = "dual_coordinate"
+    inner: Any = field(default_factory=DualCoordinates)
     buffer: int | None = None
     budget: str = "project"
     megabytes: float = 256.0
@@ -162,32 +177,21 @@ class FunctionalDescent:
         "sample near the last function"
     )
 
+    respelt: ClassVar[dict[str, str]] = RESPELT
+
     def __post_init__(self):
-        check_steps(self.schedule, self.radius, self.scale)
+        for name, kinds in CHOICES.items():
+            check_choice(self, name, kinds, **WORDS[name])
         check_buffer(self.buffer, self.budget, self.megabytes)
-        known: dict[str, tuple[str, ...]] = {"residuals": RESIDUALS, "working_set": RULES}
-        known["inner"] = INNER
-        for name, words in known.items():
-            if getattr(self, name) not in words:
-                among = ", ".join(map(repr, words))
-                raise ValueError(f"{name} is {getattr(self, name)!r}; known are {among}.")
-        check_numbers(self, epochs=whole(1), sample=whole(1).or_none, window=whole(1).or_none)
-        check_numbers(self, scale=POSITIVE, rate=POSITIVE, tolerance=POSITIVE.or_none)
-        check_numbers(self, average=NOT_NEGATIVE.or_none, revisit=NOT_NEGATIVE.or_none)
-        check_numbers(self, ceiling=UNBOUNDED)
-        if self.revisit and (self.residuals == "clamped" or self.radius is not None):
-            raise ValueError("revisit is for free residuals and for steps by a damping.")
+        check_numbers(self, epochs=whole(1), sample=whole(1).or_none)
+        check_numbers(self, tolerance=POSITIVE.or_none, average=NOT_NEGATIVE.or_none)
+        if self.schedule.revisit and isinstance(self.residuals, ClampedResiduals):
+            raise ValueError("revisit is for free residuals: use residuals=FreeResiduals().")
 
     @property
     def chooses_from_all(self) -> bool:
         """Whether samples are drawn from all rows that there are."""
-        return self.working_set != "sequential" and self.window is None
-
-    def dampings(
-        self, t: int, k: int, n: int, own: float = 1.0, tracks: tuple[Track, ...] = PLAIN
-    ) -> list[float]:
-        """damping_t of each track, step t = 1, 2, ..., samples of k out of n, own = q."""
-        return dampings(self.schedule, self.scale, self.rate, t, k, n, own, tracks)
+        return self.working_set.is_drawn and self.working_set.window is None
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -227,17 +231,17 @@ class FunctionalDescent:
     @property
     def along(self) -> float:
         """Old examples that a revisiting step on planes takes along, in units of k; 0 for none."""
-        can = self.radius is None and self.residuals == "free" and self.inner == "dual_coordinate"
-        if self.revisit is None:
-            return TAKEN_ALONG if can and self.schedule == "auto" else 0.0
-        return self.revisit
+        if self.schedule.revisit is not None:
+            return self.schedule.revisit
+        is_free = isinstance(self.residuals, FreeResiduals)
+        return TAKEN_ALONG if is_free and isinstance(self.inner, DualCoordinates) else 0.0
 
     def _check_planes(self) -> None:
-        varies = callable(self.schedule) or self.schedule not in ("auto", "constant")
-        if self.revisit and (varies or self.inner == "one_slack"):
+        can = self.schedule.is_steady and isinstance(self.inner, DualCoordinates)
+        if self.schedule.revisit and not can:
             raise ValueError(
                 "revisit on planes is for a constant damping and dual coordinates: use "
-                "schedule='auto' or 'constant', and inner='dual_coordinate'."
+                "schedule=AutoDamping() or ConstantDamping(), and inner=DualCoordinates()."
             )
         if self.buffer:
             raise ValueError("buffer is for kernel machines; linear models have no patterns.")

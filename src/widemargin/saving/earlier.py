@@ -1,0 +1,87 @@
+"""Names in files of earlier versions, and what they are today.
+
+Only JSON values are translated here, to JSON values: what a file may say is checked afterwards, as
+if a file of today had said it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Classes that a file may name -> what they are called today: estimators, solvers, kernels.
+RENAMED: dict[str, str] = {}
+
+
+def todays(name: Any) -> Any:
+    """What the class that a file names is called today."""
+    return RENAMED.get(name, name) if isinstance(name, str) else name
+
+
+def todays_solver(value: Any) -> Any:
+    """A stored parameter; of a solver, also one inside wrappers, with the fields of today."""
+    if not isinstance(value, dict) or not isinstance(value.get("fields"), dict):
+        return value
+    if not isinstance(value.get("solver"), str):
+        return value
+    name = todays(value["solver"])
+    fields = {key: todays_solver(item) for key, item in value["fields"].items()}
+    return {"solver": name, "fields": TRANSLATED.get(name, dict)(fields)}
+
+
+def choice(name: str, **fields: Any) -> dict[str, Any]:
+    """An object of parameters, as files have it."""
+    return {"solver": name, "fields": fields}
+
+
+def functional_descent(fields: dict[str, Any]) -> dict[str, Any]:
+    """Words and loose numbers (0.1.0) became objects.
+
+    Examples
+    --------
+    >>> old = {"schedule": "constant", "scale": 0.5, "rate": 2.0, "radius": None, "revisit": None}
+    >>> functional_descent(old)["schedule"]
+    {'solver': 'ConstantDamping', 'fields': {'scale': 0.5, 'revisit': 0.0}}
+    """
+    if "scale" not in fields:
+        return fields
+    numbers = {key: fields.get(key) for key in ("scale", "rate", "radius", "revisit")}
+    window = {"window": fields.get("window")}
+    gone = (*numbers, *window, "ceiling")
+    kept = {key: item for key, item in fields.items() if key not in gone}
+    kept["schedule"] = schedule(fields.get("schedule"), **numbers)
+    if fields.get("residuals") == "clamped":
+        kept["residuals"] = choice("ClampedResiduals", ceiling=fields.get("ceiling"))
+    for name, words in WORDS.items():
+        if isinstance(fields.get(name), str) and fields[name] in words:
+            has_window = name == "working_set" and fields[name] != "sequential"
+            kept[name] = choice(words[fields[name]], **window if has_window else {})
+    return kept
+
+
+def schedule(word: Any, scale: Any, rate: Any, radius: Any, revisit: Any) -> Any:
+    """A schedule of today from its word and the numbers that stood beside it."""
+    if radius is not None:
+        return choice("Radius", length=radius)
+    if word == "auto":
+        return choice("AutoDamping", scale=scale, revisit=revisit)
+    numbers = {"scale": scale, "revisit": revisit or 0.0}
+    if word in ("power", "geometric"):
+        return choice(f"{word.title()}Damping", **numbers, rate=rate)
+    known = word in ("constant", "linear")
+    return choice(f"{word.title()}Damping", **numbers) if known else word
+
+
+WORDS = {
+    "residuals": {"free": "FreeResiduals"},
+    "working_set": {
+        "sequential": "InOrder",
+        "uniform": "UniformDraws",
+        "importance": "ImportanceDraws",
+    },
+    "inner": {"dual_coordinate": "DualCoordinates", "one_slack": "OneSlackCuts"},
+}
+#: Solver -> its fields of today from those of any version.
+TRANSLATED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "FunctionalDescent": functional_descent
+}
