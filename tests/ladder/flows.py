@@ -80,7 +80,9 @@ def traced(flow: Callable[[Path], Any], folder: Path) -> set[tuple[str, str]]:
         while caller is not None and not caller.f_code.co_filename.startswith(PACKAGE):
             caller = caller.f_back
         name = frame.f_code.co_filename.removeprefix(PACKAGE)
-        edges.add((name if caller is None else caller.f_code.co_filename.removeprefix(PACKAGE), name))
+        edges.add(
+            (name if caller is None else caller.f_code.co_filename.removeprefix(PACKAGE), name)
+        )
 
     sys.setprofile(look)
     try:
