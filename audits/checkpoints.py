@@ -18,7 +18,16 @@ import numpy as np
 from widemargin import SVMClassifier, SVMRegressor
 from widemargin.saving.checkpoints import FILE, Checkpoint, CheckpointError
 from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
-from widemargin.solvers import NORMA, SVMD, FunctionalDescent, ImportanceDraws, OutOfCore, Pegasos
+from widemargin.solvers import (
+    NORMA,
+    SVMD,
+    FunctionalDescent,
+    ImportanceDraws,
+    Merge,
+    OutOfCore,
+    Pegasos,
+    Project,
+)
 from widemargin.streams import StreamError
 
 from .forging import forged
@@ -45,10 +54,10 @@ KINDS: dict[str, tuple[Any, np.ndarray, int]] = {
     "linear Pegasos": (SVMClassifier(solver=Pegasos(regularisation=0.01)), TWO, 2),
     "LaSVM": (SVMClassifier(solver="lasvm", **RBF), TWO, 2),
     "LaRank": (SVMClassifier(solver="larank", **RBF), THREE, 2),
-    "SVMD, a budget": (SVMClassifier(solver=SVMD(buffer=20, budget="merge"), **RBF), TWO, 2),
+    "SVMD, a budget": (SVMClassifier(solver=SVMD(budget=Merge(20)), **RBF), TWO, 2),
     "NORMA": (SVMClassifier(solver=NORMA(), **RBF), THREE, 2),
     "Pegasos": (SVMClassifier(solver=Pegasos(regularisation=0.01), **RBF), THREE, 2),
-    "descent": (SVMClassifier(solver=FunctionalDescent(buffer=20), **RBF), THREE, 2),
+    "descent": (SVMClassifier(solver=FunctionalDescent(budget=Project(20)), **RBF), THREE, 2),
     "descent, a window": (
         SVMClassifier(solver=FunctionalDescent(working_set=ImportanceDraws()), **RBF),
         TWO,

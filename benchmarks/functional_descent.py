@@ -101,7 +101,7 @@ def budgets(seeds: int = 3) -> str:
         for limit in (None, 500, 200):
             cells = [title, str(limit)]
             for budget in BUDGETS if limit else ("project",):
-                solver: Any = make(buffer=limit, budget=budget)
+                solver: Any = make(budget=BUDGETS[budget](limit))
                 fitted(solver, X[:1000], y[:1000], gamma, C, 0)  # compiled code is loaded
                 runs = [fitted(solver, X, y, gamma, C, seed) for seed in range(seeds)]
                 wrong = np.mean([error_of(learner, *held) for learner, _ in runs])

@@ -21,7 +21,7 @@ import numpy as np
 from widemargin import SVMClassifier
 from widemargin.datasets import load_dataset
 from widemargin.kernels import RBF, Linear
-from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.budgets import BUDGETS, Oldest
 from widemargin.kernels.support import Support
 from widemargin.reproduce.data import dense
 from widemargin.reproduce.svmd.runs import USPS_KERNEL, Run, solver_of
@@ -112,7 +112,9 @@ def taxonomy() -> str:
         (X, y, X_test, y_test), distance, kappa = tree_rows(name)
         n, K = len(y), len(distance)
         rows = []
-        paper = SVMD(step=1.0, meta_step=0.1, decay=0.999, buffer=1024, regularisation=1 / n)
+        paper = SVMD(
+            step=1.0, meta_step=0.1, decay=0.999, budget=Oldest(1024), regularisation=1 / n
+        )
         for title, output_kernel, solver in (
             ("product kernel", kappa, SVMD()),
             ("flat kernel", None, SVMD()),
@@ -195,9 +197,9 @@ def drift() -> str:
     y = np.r_[data.y_train, (data.y_train + 3) % 10]
     rows, lines = [], {}
     solvers = {
-        "SVMD(buffer=512)": SVMD(buffer=512),
+        "SVMD, 512 patterns": SVMD(budget=Oldest(512)),
         "SVMD()": SVMD(),
-        "NORMA(buffer=512)": NORMA(buffer=512),
+        "NORMA, 512 patterns": NORMA(budget=Oldest(512)),
         "NORMA()": NORMA(),
     }
     for name, solver in solvers.items():
@@ -264,7 +266,7 @@ def flat(n: int = 1_000_000) -> str:
         rng = np.random.default_rng(0)
         support = Support(RBF(0.2), 10)
         task = KernelTask("binary", n_examples=n)
-        learner = SVMD(buffer=500, budget=budget).kernel_learner(task, support, rng)
+        learner = SVMD(budget=BUDGETS[budget](500)).kernel_learner(task, support, rng)
         peaks, begin, size = [], time.perf_counter(), 10_000
         for start in range(0, n, size):
             X = rng.normal(size=(size, 10)).astype(np.float32)

@@ -12,7 +12,7 @@ import pytest
 
 from widemargin import NoveltyDetector, SVMClassifier, load
 from widemargin.cli.main import main
-from widemargin.solvers import ConstantDamping, FunctionalDescent, Pegasos, UniformDraws
+from widemargin.solvers import ConstantDamping, FunctionalDescent, Merge, Pegasos, UniformDraws
 from widemargin.streams import ArrayStream, write_svmlight
 
 STORY = re.compile(r'data-name="([^"]+)" data-value="([^"]+)"')
@@ -215,7 +215,7 @@ def test_a_budget_from_the_command_line(files, tmp_path, solver):
     limit = ("--buffer", 20, "--budget", "merge")
     assert run("train", "classify", files / "train.svm", "-o", model, *kernel, *limit) == 0
     found = load(model)
-    assert found.n_support_ <= 20 and found.solver.budget == "merge"
+    assert found.n_support_ <= 20 and found.solver.budget == Merge(20)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,14 @@ from widemargin.estimators.learning.kernel import checked_gram
 from widemargin.kernels.outputs import ritz_values
 from widemargin.losses import Taxonomy
 from widemargin.solvers import (
-    NORMA,
     SVMD,
     FunctionalDescent,
     ImportanceDraws,
     LaRank,
     LaSVM,
+    Merge,
+    Oldest,
+    Project,
     SampledCuts,
     UniformDraws,
 )
@@ -197,10 +199,10 @@ def test_data_with_a_late_class_is_known_again():
 
 
 BOUNDED = (
-    FunctionalDescent(buffer=40),
-    FunctionalDescent(buffer=40, budget="merge"),
-    SVMD(buffer=40, budget="merge"),
-    SVMD(buffer=40, budget="project"),
+    FunctionalDescent(budget=Project(40)),
+    FunctionalDescent(budget=Merge(40)),
+    SVMD(budget=Merge(40)),
+    SVMD(budget=Project(40)),
 )
 
 
@@ -271,7 +273,7 @@ HOLDERS = (
     "one_slack",
     SampledCuts(sample=20),
     FunctionalDescent(working_set=UniformDraws(), sample=20),
-    FunctionalDescent(working_set=ImportanceDraws(100), sample=20, buffer=40),
+    FunctionalDescent(working_set=ImportanceDraws(100), sample=20, budget=Project(40)),
 )
 
 
@@ -374,7 +376,7 @@ def test_a_label_outside_the_taxonomy_is_named(parameter):
 def test_messages_are_short_and_say_numbers_as_people_do():
     X, y = rings(60)
     K = pairwise.rbf_kernel(X, X, 1.0)
-    model = SVMClassifier(kernel="precomputed", solver=SVMD(buffer=9, budget="merge"))
+    model = SVMClassifier(kernel="precomputed", solver=SVMD(budget=Merge(9)))
     with pytest.raises(ValueError, match=r"needs the RBF kernel, got Precomputed\(\); use"):
         model.fit(K, y)
     with pytest.raises(ValueError, match="only one class, 0;"):
@@ -575,9 +577,8 @@ def test_what_is_refused(model, message):
 
 def test_values_of_solvers_that_are_refused():
     for make, name in (
-        (lambda: SVMD(buffer=0), "buffer"),
-        (lambda: SVMD(buffer=2.5), "buffer"),
-        (lambda: NORMA(buffer=0), "buffer"),
+        (lambda: Oldest(0), "limit"),
+        (lambda: Oldest(2.5), "limit"),
         (lambda: SVMD(epochs=1.5), "epochs"),
         (lambda: SVMD(step="long"), "step"),
         (lambda: SVMD(nu=1.0), "nu"),

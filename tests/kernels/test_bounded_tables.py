@@ -8,9 +8,16 @@ import scipy.sparse as sp
 
 from widemargin import SVMClassifier, load
 from widemargin.kernels import RBF, Polynomial, as_patterns
-from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.budgets import BUDGETS, Merge, Project
 from widemargin.kernels.support import Machine, Support
-from widemargin.solvers import ConstantDamping, FunctionalDescent, LinearDamping, Pegasos
+from widemargin.solvers import (
+    NORMA,
+    SVMD,
+    ConstantDamping,
+    FunctionalDescent,
+    LinearDamping,
+    Pegasos,
+)
 from widemargin.solvers.kernel_learner import KernelTask, Part
 
 KERNEL = RBF(0.4)
@@ -79,7 +86,7 @@ def distance(one, two):
 def test_a_budget_is_kept_and_its_error_is_the_distance(name, budget, classes, monkeypatch):
     """Each removal, against all pairs of kernel values."""
     X, Y = examples(classes=classes)
-    learner = make(SOLVERS[name](buffer=LIMIT, budget=budget), classes)
+    learner = make(SOLVERS[name](budget=BUDGETS[budget](LIMIT)), classes)
     told, shrink = [], type(learner)._shrink
 
     def watched(self, table):
@@ -102,7 +109,7 @@ def test_a_budget_is_kept_and_its_error_is_the_distance(name, budget, classes, m
 def test_a_budget_that_is_not_needed_changes_nothing(name, budget, classes):
     X, Y = examples(classes=classes)
     free = last(taught(make(SOLVERS[name](), classes), X, Y))
-    wide = last(taught(make(SOLVERS[name](buffer=N, budget=budget), classes), X, Y))
+    wide = last(taught(make(SOLVERS[name](budget=BUDGETS[budget](N)), classes), X, Y))
     np.testing.assert_array_equal(free.coefficients, wide.coefficients)
     np.testing.assert_array_equal(free.table["example"], wide.table["example"])
     assert wide.numbers()["budget_error"] == 0.0 and "budget_error" not in free.numbers()
@@ -114,13 +121,16 @@ def test_the_bound_holds_for_all_removals_together(budget):
     X, Y = examples()
     solver = {"sample": 20, "schedule": ConstantDamping(1e6)}  # all dual variables at bounds
     free = make(FunctionalDescent(**solver))
-    bounded = make(FunctionalDescent(**solver, buffer=LIMIT, budget=budget))
+    bounded = make(FunctionalDescent(**solver, budget=BUDGETS[budget](LIMIT)))
     for one, two in zip(taught(free, X, Y, 1, 20), taught(bounded, X, Y, 1, 20), strict=True):
         bound = two.numbers()["budget_error"]
         assert distance(function(one), function(two)) <= bound * (1 + 1e-6) + 1e-9
     assert bound > 0.0
     pegasos = {"regularisation": 100.0, "sample": 4}
-    free, bounded = make(Pegasos(**pegasos)), make(Pegasos(**pegasos, buffer=LIMIT, budget=budget))
+    free, bounded = (
+        make(Pegasos(**pegasos)),
+        make(Pegasos(**pegasos, budget=BUDGETS[budget](LIMIT))),
+    )
     for one, two in zip(taught(free, X, Y, 1, 20), taught(bounded, X, Y, 1, 20), strict=True):
         bound = two.numbers()["budget_error"]
         assert distance(function(one), function(two)) <= bound * (1 + 1e-6) + 1e-9
@@ -131,7 +141,7 @@ def test_the_bound_holds_for_all_removals_together(budget):
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_scores_of_patterns_and_memory_stay_true_over_a_stream(name, budget):
     X, Y = examples(3000)
-    learner = make(SOLVERS[name](buffer=LIMIT, budget=budget), n=3000)
+    learner = make(SOLVERS[name](budget=BUDGETS[budget](LIMIT)), n=3000)
     sizes = [one.n_bytes for one in taught(learner, X, Y, 1, 300)]
     assert max(sizes[3:]) <= 1.5 * sizes[3]
     table = learner.table
@@ -154,7 +164,7 @@ def test_scores_of_patterns_and_memory_stay_true_over_a_stream(name, budget):
 def test_saved_in_the_middle(name, budget, dense):
     X, Y = examples(classes=3)
     X = X if dense else sp.csr_matrix(X)
-    solver = SOLVERS[name](buffer=LIMIT, budget=budget)
+    solver = SOLVERS[name](budget=BUDGETS[budget](LIMIT))
     whole = last(taught(make(solver, 3, dtype=np.float32, dense=dense), X, Y))
     steps = taught(make(solver, 3, dtype=np.float32, dense=dense), X, Y)
     for _ in range(3):
@@ -175,7 +185,7 @@ def test_in_an_estimator(solver, tmp_path):
     """With a class that comes late, saved and loaded."""
     X, Y = examples(600, 3)
     given = {"regularisation": 0.001} if solver is Pegasos else {}
-    bounded = solver(**given, buffer=40)
+    bounded = solver(**given, budget=Project(40))
     model = SVMClassifier(kernel="rbf", gamma=0.4, solver=bounded, random_state=0)
     early = np.flatnonzero(Y < 2)
     model.partial_fit(X[early], Y[early])
@@ -190,17 +200,28 @@ def test_in_an_estimator(solver, tmp_path):
 
 def test_what_is_refused():
     for solver in (FunctionalDescent, Pegasos):
-        for params, words in (
-            ({"buffer": 0}, "buffer must be None or a whole number above 0"),
-            ({"buffer": 2.5}, "got 2.5"),
-            ({"buffer": 5, "budget": "least"}, "budget is 'least'; known are"),
-            ({"megabytes": -1}, "megabytes must be a positive finite number, got -1"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                solver(**params)
-        with pytest.raises(ValueError, match="merge' needs the RBF kernel"):
-            make(solver(buffer=5, budget="merge"), kernel=Polynomial(1.0, 2, 1.0))
+        with pytest.raises(ValueError, match="Merge needs the RBF kernel"):
+            make(solver(budget=Merge(5)), kernel=Polynomial(1.0, 2, 1.0))
         with pytest.raises(ValueError, match="keeps the kernel values between its 5000 patterns"):
-            make(solver(buffer=5000, megabytes=1.0))
-        with pytest.raises(ValueError, match="buffer is for kernel machines"):
-            SVMClassifier(solver=solver(buffer=5)).fit(*examples())
+            make(solver(budget=Project(5000, memory=1.0)))
+        with pytest.raises(ValueError, match="budget is for kernel machines"):
+            SVMClassifier(solver=solver(budget=Project(5))).fit(*examples())
+
+
+@pytest.mark.parametrize("solver", [SVMD, NORMA, FunctionalDescent, Pegasos])
+def test_budgets_that_are_none(solver):
+    for params, words in (
+        ({"budget": "merge"}, r"budget='merge' is now written budget=Merge\(limit\)"),
+        ({"budget": "least"}, "budget is 'least'; one of Oldest"),
+        ({"budget": 5}, "budget is 5; one of Oldest"),
+        ({"buffer": 5}, r"buffer=\.\.\. is now written budget=Oldest\(limit\), Smallest"),
+        ({"megabytes": 5.0}, r"megabytes=\.\.\. is now written budget=Project\(limit, memory"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            solver(**params)
+    for kind in BUDGETS.values():
+        for given in (0, 2.5, None):
+            with pytest.raises(ValueError, match="limit must be a whole number above 0, got"):
+                kind(given)
+        with pytest.raises(ValueError, match="memory must be a positive finite number, got -1"):
+            kind(5, memory=-1)

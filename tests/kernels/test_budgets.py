@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from widemargin.kernels import RBF, as_patterns
-from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.budgets import BUDGETS, Merge, Oldest
 from widemargin.kernels.support import Support
 from widemargin.solvers.kernel_learner import KernelTask, Part
 from widemargin.solvers.svmd._losses import find_loss
@@ -44,7 +44,7 @@ def stepped(budget, make=SVMD, n=N, kappa=KAPPA, **options):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(n, 2))
     y = np.digitize(X[:, 0] * X[:, 1] + 0.4 * rng.normal(size=n), [-0.4, 0.4]).astype(float)
-    solver = make(step=0.6, buffer=LIMIT, budget=budget, regularisation=0.05, **options)
+    solver = make(step=0.6, budget=BUDGETS[budget](LIMIT), regularisation=0.05, **options)
     task = KernelTask("classes", 3, output_kernel=None if kappa is None else kappa)
     learner = solver.kernel_learner(task, Support(KERNEL, 2, np.float64), rng)
     loss = find_loss(None, "classes")
@@ -144,7 +144,7 @@ def test_memory_stays_flat_over_a_long_stream(budget):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
-    solver = SVMD(step=0.5, buffer=40, budget=budget, average=None)
+    solver = SVMD(step=0.5, budget=BUDGETS[budget](40), average=None)
     learner = solver.kernel_learner(KernelTask("binary"), Support(RBF(0.5), 3, np.float64), rng)
     sizes_ = []
     for start in range(0, 4000, 500):
@@ -165,14 +165,14 @@ def test_rows_beyond_the_bound_are_computed_again():
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     made = []
     for megabytes in (1e-4, 16.0):
-        solver = SVMD(step=0.5, buffer=30, megabytes=megabytes)
+        solver = SVMD(step=0.5, budget=Oldest(30, memory=megabytes))
         learner = solver.kernel_learner(KernelTask("binary"), Support(KERNEL, 3, np.float64), rng)
         learner.absorb(Part(X, y, np.ones(300)), 0)
         made.append(learner)
     assert made[0].gram.n_bytes < made[1].gram.n_bytes
     assert made[0].support.n_evaluations > made[1].support.n_evaluations
     np.testing.assert_allclose(made[0].coefficients, made[1].coefficients, rtol=1e-9)
-    with pytest.raises(ValueError, match="megabytes"):
-        SVMD(buffer=300, budget="merge", megabytes=0.1).kernel_learner(
+    with pytest.raises(ValueError, match=r"memory is 0\.1"):
+        SVMD(budget=Merge(300, memory=0.1)).kernel_learner(
             KernelTask("binary"), Support(KERNEL, 3), rng
         )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from widemargin.kernels.budgets import BUDGETS
 from widemargin.saving.earlier import todays_solver
 from widemargin.saving.models import restored, stored_parameter
 from widemargin.solvers import (
     CHOICES,
+    NORMA,
+    SVMD,
     AutoDamping,
     Averaged,
     Cached,
@@ -21,9 +24,14 @@ from widemargin.solvers import (
     ImportanceDraws,
     InOrder,
     LinearDamping,
+    Merge,
+    Oldest,
     OneSlackCuts,
+    Pegasos,
     PowerDamping,
+    Project,
     Radius,
+    Smallest,
     UniformDraws,
 )
 
@@ -43,6 +51,9 @@ DESCENT = {
     "average": 3.0,
     "tolerance": None,
     "inner": "dual_coordinate",
+    "buffer": None,
+    "budget": "project",
+    "megabytes": 256.0,
 }
 
 
@@ -64,6 +75,8 @@ DESCENT = {
         ({"working_set": "importance", "window": 9}, {"working_set": ImportanceDraws(9)}),
         ({"window": 9}, {"working_set": InOrder()}),
         ({"inner": "one_slack"}, {"inner": OneSlackCuts()}),
+        ({"buffer": 20}, {"budget": Project(20)}),
+        ({"buffer": 9, "budget": "merge", "megabytes": 1.0}, {"budget": Merge(9, memory=1.0)}),
     ],
 )
 def test_words_became_objects(old, new):
@@ -73,6 +86,18 @@ def test_words_became_objects(old, new):
     today = stored_parameter("solver", FunctionalDescent(**new), arrays)
     assert todays_solver(today) == today  # what is of today stays
     assert restored(todays_solver(value), {}) == restored(today, {})
+
+
+@pytest.mark.parametrize("kind", [SVMD, NORMA, Pegasos])
+def test_budgets_became_objects(kind):
+    fields = stored_parameter("solver", kind(), {})["fields"]
+    for word, budget in {"oldest": Oldest(7), "smallest": Smallest(7)}.items():
+        old = {"buffer": 7, "budget": word, "megabytes": 256.0}
+        assert restored({"solver": kind.__name__, "fields": fields | old}, {}) == kind(
+            budget=budget
+        )
+    old = {"buffer": None, "budget": "oldest", "megabytes": 256.0}
+    assert restored({"solver": kind.__name__, "fields": fields | old}, {}) == kind()
 
 
 def test_solvers_inside_others():
@@ -91,5 +116,6 @@ def test_what_no_version_wrote(wrong):
 
 def test_every_object_of_parameters_is_saved():
     for name, kind in CHOICES.items():
-        made = Radius(0.5) if kind is Radius else None if kind is GivenDamping else kind()
+        given = (7,) if kind in (Radius, *BUDGETS.values()) else ()
+        made = None if kind is GivenDamping else kind(*given)
         assert restored(stored_parameter("x", made, {}), {}) == made, name

@@ -28,7 +28,9 @@ from widemargin.solvers import (
     FunctionalDescent,
     ImportanceDraws,
     LaSVM,
+    Merge,
     Pegasos,
+    Project,
     Ratio,
     SampledCuts,
     StreamingDual,
@@ -102,9 +104,9 @@ LINEAR = (*DUALS, StreamingDual(memory=0.004), "functional_descent", WINDOW)
 STREAMS = (*LINEAR, Pegasos(regularisation=0.01))
 OF_PLANES = ("streaming_dual", WINDOW, Pegasos(regularisation=0.01))
 KERNELS = (
-    *("larank", "sonline", SVMD(), SVMD(buffer=20, budget="merge"), "norma", WINDOW),
-    *("functional_descent", FunctionalDescent(buffer=20), Pegasos(regularisation=0.01)),
-    *(Pegasos(regularisation=0.01, buffer=20), "one_slack", SampledCuts(sample=20)),
+    *("larank", "sonline", SVMD(), SVMD(budget=Merge(20)), "norma", WINDOW),
+    *("functional_descent", FunctionalDescent(budget=Project(20)), Pegasos(regularisation=0.01)),
+    *(Pegasos(regularisation=0.01, budget=Project(20)), "one_slack", SampledCuts(sample=20)),
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from widemargin.kernels import RBF, Linear, as_patterns
-from widemargin.kernels.budgets import BUDGETS
+from widemargin.kernels.budgets import BUDGETS, Merge, Oldest
 from widemargin.kernels.support import Support, scores
 from widemargin.solvers.kernel_learner import KernelLearner, KernelSolver, KernelTask, Part
 from widemargin.solvers.svmd._losses import LOSSES, find_loss
@@ -176,8 +176,8 @@ class Naive:
             self.b = self.b - self.b_step * xi
         if not (xi.any() or chi.any()):
             self.X, self.alpha, self.beta = self.X[:-1], self.alpha[:-1], self.beta[:-1]
-        if solver.buffer is not None:
-            kept = slice(max(0, len(self.X) - solver.buffer), None)
+        if solver.budget is not None:
+            kept = slice(max(0, len(self.X) - solver.budget.limit), None)
             self.X, self.alpha, self.beta = self.X[kept], self.alpha[kept], self.beta[kept]
         self.t += 1
         share = max(4 / (self.t + 4), 1 / solver.average)
@@ -208,18 +208,18 @@ def agree(solver, task, data, kappa=None, n=45):
             assert learner.machine.numbers[NORM] == pytest.approx(norm, rel=1e-7, abs=1e-9)
             assert learner.machine.numbers[PI] == pytest.approx(pi, rel=1e-7, abs=1e-8)
     found = scores(learner.support, learner.coefficients, naive.probe)
-    if solver.buffer is None:
+    if solver.budget is None:
         found = found + learner.machine.offset[MEAN_ROW]
         np.testing.assert_allclose(found, sum(naive.means), rtol=1e-6, atol=1e-9)
     return learner, naive
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("buffer", [None, 7])
-def test_incrementals_equal_the_whole_sums(name, buffer):
+@pytest.mark.parametrize("budget", [None, Oldest(7)])
+def test_incrementals_equal_the_whole_sums(name, budget):
     loss, n = LOSSES[name], 45
     data = made(loss.kind, n)
-    options = {"loss": name, "step": 0.3, "buffer": buffer, "average": 15}
+    options = {"loss": name, "step": 0.3, "budget": budget, "average": 15}
     cost = COST if name == "graph" else None
     for number, hessian in enumerate(("full", "diagonal")):
         for bias in (False, True):
@@ -238,12 +238,12 @@ def test_incrementals_equal_the_whole_sums(name, buffer):
 @pytest.mark.parametrize("kind", ["binary", "classes", "real", "novelty"])
 def test_norma_equals_a_naive_one(kind):
     data = made(kind, 45)
-    for buffer in (None, 6):
+    for budget in (None, Oldest(6)):
         for bias in (False, True):
-            solver = NORMA(step=0.7, tau=5.0, buffer=buffer)
+            solver = NORMA(step=0.7, tau=5.0, budget=budget)
             agree(solver, task_of(kind, 45, bias=bias, epsilon=0.1), data)
         if kind != "real":
-            agree(NORMA(step=0.9, tau=5.0, buffer=buffer, nu=0.2), task_of(kind, 45), data)
+            agree(NORMA(step=0.9, tau=5.0, budget=budget, nu=0.2), task_of(kind, 45), data)
 
 
 def test_a_step_of_one_over_c_forgets_and_never_turns_signs():
@@ -266,7 +266,7 @@ def test_a_step_of_one_over_c_forgets_and_never_turns_signs():
 def test_blocks_make_no_difference(budget):
     """Examples one by one and in parts that cross blocks give the same machine."""
     X, Y, weights = made("classes", 200)
-    limits = {"buffer": None} if budget is None else {"buffer": 20, "budget": budget}
+    limits = {} if budget is None else {"budget": BUDGETS[budget](20)}
     solver = SVMD(step=0.5, meta_step=0.05, **limits)
     one, all_ = (
         fed(learner_of(solver, task_of("classes", 200)), X, Y, weights, size) for size in (1, 150)
@@ -278,7 +278,9 @@ def test_blocks_make_no_difference(budget):
     assert one.progressive.mean == all_.progressive.mean
 
 
-@pytest.mark.parametrize("solver", [SVMD(step=0.5, buffer=30), NORMA(buffer=30, nu=0.1)])
+@pytest.mark.parametrize(
+    "solver", [SVMD(step=0.5, budget=Oldest(30)), NORMA(budget=Oldest(30), nu=0.1)]
+)
 def test_sparse_rows_give_what_dense_rows_give(solver):
     X, Y, weights = made("classes", 120)
     X = np.where(np.abs(X) > 0.5, X, 0.0)
@@ -295,7 +297,7 @@ def test_sparse_rows_give_what_dense_rows_give(solver):
 @pytest.mark.parametrize("make", [SVMD, NORMA])
 def test_arrays_restore_bit_for_bit(make, budget):
     X, Y, weights = made("classes", 260)
-    limits = {} if budget is None else {"buffer": 24, "budget": budget}
+    limits = {} if budget is None else {"budget": BUDGETS[budget](24)}
     solver, task = make(step=0.5, nu=0.1, **limits), {"bias": True}
     first = fed(
         learner_of(solver, task_of("classes", 260, **task)), X[:130], Y[:130], weights[:130], 130
@@ -404,7 +406,7 @@ def test_a_share_nu_of_the_last_examples_counts_as_novel():
 def test_nu_is_the_fraction_of_margins_violated():
     X, _, _ = made("novelty", 3000)
     for nu in (0.1, 0.3):
-        solver = SVMD(nu=nu, buffer=200, meta_step=0.1, decay=0.95)
+        solver = SVMD(nu=nu, budget=Oldest(200), meta_step=0.1, decay=0.95)
         learner = learner_of(solver, task_of("novelty", 3000))
         fed(learner, X[:2000], np.zeros(2000), np.ones(2000), 500)
         learner.absorb(Part(X[2000:], np.zeros(1000), np.ones(1000)), 2000)
@@ -433,7 +435,7 @@ def test_a_stream_that_drifts_is_followed():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(2000, 3))
     Y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, 1.0, -1.0) * np.where(np.arange(2000) < 1000, 1, -1)
-    learner = learner_of(SVMD(buffer=100), task_of("binary", 2000))
+    learner = learner_of(SVMD(budget=Oldest(100)), task_of("binary", 2000))
     fed(learner, X[:500], Y[:500], np.ones(500), 500)
     errors = []
     for start in (500, 1000, 1500):
@@ -448,7 +450,9 @@ def test_single_precision_follows_double():
     X, Y, weights = made("binary", 300)
     both = []
     for dtype in (np.float32, np.float64):
-        learner = learner_of(SVMD(buffer=50, average=None), task_of("binary", 300), dtype=dtype)
+        learner = learner_of(
+            SVMD(budget=Oldest(50), average=None), task_of("binary", 300), dtype=dtype
+        )
         both.append(fed(learner, X, Y, weights, 100))
     A = both[0].coefficients[:, 0]
     gram = KERNEL.block(*(as_patterns(both[0].support.patterns.matrix, np.float64),) * 2)
@@ -474,12 +478,10 @@ def test_protocol_and_bad_input():
     with pytest.raises(ValueError, match="tau"):
         NORMA(tau=0.0)
     for options, word in (
-        ({"buffer": 0}, "buffer"),
-        ({"buffer": 5, "budget": "none"}, "budget"),
         ({"loss": "logistic", "nu": 0.1}, "margin"),
         ({"loss": "huber"}, "hinge"),
     ):
         with pytest.raises(ValueError, match=word):
             learner_of(SVMD(**options), task_of("binary", 5))
     with pytest.raises(ValueError, match="RBF"):
-        learner_of(SVMD(buffer=5, budget="merge"), task_of("binary", 5), kernel=Linear())
+        learner_of(SVMD(budget=Merge(5)), task_of("binary", 5), kernel=Linear())

@@ -20,7 +20,12 @@ class UsageError(Exception):
 NEEDS_ARROW = "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
 
 #: Parameters of Python whose option has another name.
-RENAMED = {"max_passes": "passes", "epochs": "passes", "n_features": "features"}
+RENAMED = {
+    "max_passes": "passes",
+    "epochs": "passes",
+    "n_features": "features",
+    "limit": "buffer",
+}
 #: Options that are a word by themselves, by the parameter and its value.
 WORDS = {
     ("zero_based", True): "--zero-based",

@@ -6,7 +6,8 @@ bounds            kernel values and sums of them with bounds on their rounding
 support           support patterns in slots, kernel rows of blocks of examples
 gram              bounded rows of kernel values between patterns
 slots             coefficients in slots: which pattern enters, which inherits
-budgets           which pattern leaves
+budgets           how many patterns there may be: `Oldest`, `Smallest`, `Project`, `Merge`
+removals          which pattern leaves, compiled
 tables            examples that became patterns, found by row, with an entry of some arrays each
 bounded_tables    the same with a budget
 """

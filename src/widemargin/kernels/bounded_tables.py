@@ -14,7 +14,7 @@ never more than `limit`. Those that contribute nothing go first. The rest is one
 the budget's choices.
 
 Kernel values between patterns are kept where a budget or the owner asks for them; new patterns
-bring theirs along. P of "project" (`slots.py`) follows: those of a sample enter it together.
+bring theirs along. P of `Project` (`slots.py`) follows: those of a sample enter it together.
 """
 
 from __future__ import annotations
@@ -28,22 +28,20 @@ from numba import typeof, types
 from ..compile import pointer
 from ..saving.schema import Array, Relation, Schema, Size
 from .budgets import (
-    BUDGETS,
     REFRESH,
-    check_budget,
-    choose_signature,
+    Merge,
+    Oldest,
+    Project,
     narrowed_inverse,
     ridged_inverse,
     store_events,
     widened_inverse,
 )
 from .gram import Kept
+from .removals import choose_signature
 from .slots import RIDGE, Slots, Store, leave, make_slots, make_store
 from .support import Block, Support, resized
 from .tables import SlotTable
-
-#: Budgets that need the kernel values between patterns.
-LOOKING = ("project", "merge")
 
 
 class Shrunk(NamedTuple):
@@ -60,11 +58,7 @@ class BoundedTable(SlotTable):
     ----------
     support : Support
         Without patterns yet.
-    limit : int
-    budget : str
-        One of `budgets.BUDGETS`.
-    megabytes : float
-        Bound of the kernel values between patterns.
+    budget : Oldest, Smallest, Project or Merge
     keeps_values : bool
         Whether the owner needs these values, too.
     columns : arrays (0, ...) by name
@@ -73,7 +67,8 @@ class BoundedTable(SlotTable):
     --------
     >>> from widemargin.kernels import Linear
     >>> support = Support(Linear(), n_columns=1)
-    >>> table = BoundedTable(support, 2, "smallest", 1.0, False, A=np.zeros((0, 1)))
+    >>> from widemargin.kernels.budgets import Smallest
+    >>> table = BoundedTable(support, Smallest(2), False, A=np.zeros((0, 1)))
     >>> slots = table.admit(support.patterns_of([[1.0], [2.0], [1.0]]), np.arange(3))
     >>> table["A"][:] = [[3.0], [1.0], [-1.0]]
     >>> found = table.shrink(table["A"])
@@ -84,16 +79,14 @@ class BoundedTable(SlotTable):
     def __init__(
         self,
         support: Support,
-        limit: int,
-        budget: str,
-        megabytes: float,
+        budget: Oldest,
         keeps_values: bool,
         **columns: np.ndarray,
     ):
         super().__init__(support, **columns)
-        keeps_values = keeps_values or budget in LOOKING
-        check_budget(budget, limit, support, megabytes, keeps_values)
-        self.limit, self.budget = int(limit), budget
+        keeps_values = keeps_values or budget.needs_values
+        budget.check(support, keeps_values)
+        self.limit, self.budget = int(budget.limit), budget
         self.values = np.zeros((0, 0), support.dtype) if keeps_values else None
         self.P = np.zeros((0, 0))  # of the first patterns; the others have come since
         self.books = np.zeros(2)  # the ridge of P, removals since it was computed
@@ -140,7 +133,7 @@ class BoundedTable(SlotTable):
         return slots
 
     def _store(self, slots: Slots) -> Store:
-        n, projects = int(slots.counts[0]), self.budget == "project"
+        n, projects = int(slots.counts[0]), isinstance(self.budget, Project)
         store = make_store(self.limit, n + 1, projects, n - self.limit)
         if projects:
             self._complete(slots.own[:n])
@@ -164,8 +157,8 @@ class BoundedTable(SlotTable):
         self.P = found
 
     def _kept(self, capacity: int) -> Kept:
-        """Rows of kernel values for "merge"; the other budgets read none."""
-        n = capacity if self.budget == "merge" else 0
+        """Rows of kernel values for `Merge`; the other budgets read none."""
+        n = capacity if isinstance(self.budget, Merge) else 0
         values, row_of = np.zeros((n, n), self.support.dtype), np.arange(n, dtype=np.int64)
         if n:
             values[:-1, :-1], row_of[-1] = self.values, -1
@@ -178,7 +171,7 @@ class BoundedTable(SlotTable):
         empty = np.zeros((0, 0), self.support.dtype)  # no examples wait
         given = slots, store, kept, Block(empty, empty, empty.ravel())
         kinds = tuple(typeof(part) for part in given)
-        choose = pointer(BUDGETS[self.budget], choose_signature(*kinds))
+        choose = pointer(self.budget.choose, choose_signature(*kinds))
         compiled_removals(kinds)(*given, choose)
 
     def _compacted(self, C, slots: Slots, store: Store, before, made: list[int]) -> Shrunk:
@@ -203,7 +196,7 @@ class BoundedTable(SlotTable):
             self.columns[name] = resized(column, max(n + 1, len(column)))
             self.columns[name][made] = -1 if name == "example" else 0
         super().keep(np.concatenate([left, np.array(made, np.int64)]))
-        if self.budget == "project":
+        if isinstance(self.budget, Project):
             self.P = store.inverse[np.ix_(left, left)]
             self.books[1] += n - left.size
         if self.values is not None:
@@ -266,10 +259,9 @@ def known_are_patterns(arrays, sizes) -> bool:
 
 def make_table(solver: Any, support: Support, keeps_values: bool, **columns) -> SlotTable:
     """A table with the limit of a solver, if it has one."""
-    if solver.buffer is None:
+    if solver.budget is None:
         return SlotTable(support, **columns)
-    limits = solver.buffer, solver.budget, solver.megabytes
-    return BoundedTable(support, *limits, keeps_values, **columns)
+    return BoundedTable(support, solver.budget, keeps_values, **columns)
 
 
 # ------------------------------------------------------------ compiled

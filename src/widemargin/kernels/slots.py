@@ -8,7 +8,7 @@ kappa       kappa       kernel between outputs; empty for the identity
 d, <k_s,r>  share, residual        r = k(x_p, .) - sum_s d_s k(x_s, .), see `budgets.py`
 mean of f   M, S        sum_t w_t f_t has coefficients m (M_s + (S - entry_s) A_s): all A_s are f's
                         coefficients up to one factor, so S sums weight times factor for all
-P           inverse     of the Gram matrix + ridge, over the slots in use (budget "project")
+P           inverse     of the Gram matrix + ridge, over the slots in use (`Project`)
 
 P follows each entry and exit by a rank-one update in O(patterns^2).
 """

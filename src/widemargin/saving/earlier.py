@@ -43,6 +43,7 @@ def functional_descent(fields: dict[str, Any]) -> dict[str, Any]:
     >>> functional_descent(old)["schedule"]
     {'solver': 'ConstantDamping', 'fields': {'scale': 0.5, 'revisit': 0.0}}
     """
+    fields = with_budget(fields)
     if "scale" not in fields:
         return fields
     numbers = {key: fields.get(key) for key in ("scale", "rate", "radius", "revisit")}
@@ -57,6 +58,23 @@ def functional_descent(fields: dict[str, Any]) -> dict[str, Any]:
             has_window = name == "working_set" and fields[name] != "sequential"
             kept[name] = choice(words[fields[name]], **window if has_window else {})
     return kept
+
+
+def with_budget(fields: dict[str, Any]) -> dict[str, Any]:
+    """The number of patterns, which one leaves and the memory of all were one by one (0.1.0).
+
+    Examples
+    --------
+    >>> with_budget({"buffer": 20, "budget": "merge", "megabytes": 256.0})
+    {'budget': {'solver': 'Merge', 'fields': {'limit': 20, 'memory': 256.0}}}
+    """
+    if "buffer" not in fields:
+        return fields
+    kept = {key: item for key, item in fields.items() if key not in ("buffer", "megabytes")}
+    if fields["buffer"] is None:
+        return kept | {"budget": None}
+    name = str(fields.get("budget")).title()
+    return kept | {"budget": choice(name, limit=fields["buffer"], memory=fields.get("megabytes"))}
 
 
 def schedule(word: Any, scale: Any, rate: Any, radius: Any, revisit: Any) -> Any:
@@ -83,5 +101,6 @@ WORDS = {
 }
 #: Solver -> its fields of today from those of any version.
 TRANSLATED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "FunctionalDescent": functional_descent
+    "FunctionalDescent": functional_descent,
+    **dict.fromkeys(("SVMD", "NORMA", "Pegasos"), with_budget),
 }

@@ -26,6 +26,7 @@ svmd/                  gradient steps in the space of functions: SVMD, NORMA
 
 from typing import Any
 
+from ..kernels.budgets import BUDGETS, Merge, Oldest, Project, Smallest
 from .block_frank_wolfe import BlockFrankWolfe
 from .cutting_planes.n_slack import NSlack
 from .cutting_planes.one_slack import OneSlack
@@ -88,10 +89,12 @@ NAMES = {
     "pegasos": Pegasos,
     "sampled_cuts": SampledCuts,
 }
+STREAM_SCHEDULES = (OnGap, Explore, Ratio, Fill)
 #: Objects that parameters of solvers may be, by name.
 CHOICES = {
     kind.__name__: kind
-    for kind in (*SCHEDULES, *WORKING_SETS, *RESIDUALS, *INNER, OnGap, Explore, Ratio, Fill)
+    for kinds in (SCHEDULES, WORKING_SETS, RESIDUALS, INNER, BUDGETS.values(), STREAM_SCHEDULES)
+    for kind in kinds
 }
 #: Those that learn kernel machines; some of them learn linear models too (`needs_kernel`).
 KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
@@ -133,9 +136,11 @@ __all__ = [
     "LaSVM",
     "Learner",
     "LinearDamping",
+    "Merge",
     "MetaDescent",
     "Mistakes",
     "NSlack",
+    "Oldest",
     "OnGap",
     "OneSlack",
     "OneSlackCuts",
@@ -143,11 +148,13 @@ __all__ = [
     "Pegasos",
     "Perceptron",
     "PowerDamping",
+    "Project",
     "ProximalNewton",
     "Radius",
     "Ratio",
     "SOnline",
     "SampledCuts",
+    "Smallest",
     "Solver",
     "Start",
     "StreamingDual",

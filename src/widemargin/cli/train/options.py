@@ -18,7 +18,7 @@ from ...estimators.learning.fitting import check_param_name
 from ...estimators.ranker import ranking_problem
 from ...losses import Taxonomy
 from ...saving.checkpoints import OWN
-from ...solvers import CHOICES, NAMES
+from ...solvers import BUDGETS, CHOICES, NAMES
 from ...streams.opening import SEQUENCES
 from ...system.locking import LOCK, Locked, check_free
 from ..errors import CommandError, UsageError
@@ -40,7 +40,7 @@ LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
 ROWS = ("classify", "regress", "rank", "novelty")
 #: Options that are parameters of some solvers.
-SAME = {"buffer": "buffer", "budget": "budget", "epochs": "passes", "passes": "passes"}
+SAME = {"budget": "buffer", "epochs": "passes", "passes": "passes"}
 #: Options of some tasks only.
 TASKS_OF = {
     "C": ("classify", "regress", "tag", "rank"),
@@ -254,9 +254,12 @@ def kernel_options(args: Any) -> dict[str, Any]:
 
 
 def buffer_options(args: Any) -> dict[str, Any]:
-    """Parameters of a solver with a budget that are given."""
-    names = ("buffer", "budget")
-    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    """The budget of a solver, where one is given."""
+    if args.buffer is None:
+        return {}
+    solver: Any = NAMES[args.solver]
+    kind = BUDGETS[args.budget] if args.budget else solver.usual_budget
+    return {"budget": kind(args.buffer)}
 
 
 def check_checkpoint(folder: str, resume: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...displays.pages.charts import Series, chart
+from ...kernels.budgets import Oldest
 from ...solvers.kernel_learner import KernelTask
 from ...solvers.svmd.solver import SVMD
 from ..experiment import NO_NUMBERS, Claim, Experiment, Figure, Plan, Results, Table, Unit, verdict
@@ -44,7 +45,7 @@ def counting_sequence(
 def counting(data: str, n: int | None, method: str, margin: float, tau: float) -> dict[str, Any]:
     """nu = 0.05, eta_0 = mu = 1; the paper does not give the first margin."""
     X, y = counting_sequence(data, n)
-    common = {"nu": 0.05, "step": 1.0, "buffer": 512, "margin": margin}
+    common = {"nu": 0.05, "step": 1.0, "budget": Oldest(512), "margin": margin}
     solver = solver_of(method, common, 1.0, 0.95, tau)
     return Run(solver, KernelTask("classes", 10), X, y, USPS_KERNEL).answer()
 
@@ -57,7 +58,9 @@ def novelty_steps(
     The paper gives neither c nor the margin.
     """
     X, y = counting_sequence(data, n, seed)
-    solver = SVMD(step=step, meta_step=1.0, decay=1.0, buffer=512, regularisation=c, margin=margin)
+    solver = SVMD(
+        step=step, meta_step=1.0, decay=1.0, budget=Oldest(512), regularisation=c, margin=margin
+    )
     run = Run(solver, KernelTask("novelty"), X, y, USPS_KERNEL)
     return run.step, float(np.mean(run.scores[:, 0] < margin))
 

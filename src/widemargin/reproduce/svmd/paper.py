@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...displays.pages.charts import Series, chart
+from ...kernels.budgets import Oldest
 from ...solvers.kernel_learner import KernelTask
 from ..experiment import NO_NUMBERS, Claim, Experiment, Figure, Plan, Results, Table, Unit, verdict
 from ..experiment import Part as Told
@@ -20,7 +21,7 @@ from .sizes import SIZES, TREES
 def two_groups(data: str, n: int | None, method: str) -> dict[str, Any]:
     """0-4 against 5-9, nu = 0.05, eta_0 = mu = 1."""
     rows = usps(data, n)
-    common = {"nu": 0.05, "step": 1.0, "buffer": 512}
+    common = {"nu": 0.05, "step": 1.0, "budget": Oldest(512)}
     solver = solver_of(method, common, 1.0, 0.95, 10.0)
     y = np.where(rows.y < 5, 1.0, -1.0)
     return Run(solver, KernelTask("binary"), rows.X, y, USPS_KERNEL).answer()
@@ -29,7 +30,7 @@ def two_groups(data: str, n: int | None, method: str) -> dict[str, Any]:
 def ten_digits(data: str, n: int | None, method: str, first: float) -> dict[str, Any]:
     """eta_0 = 0.1 in the paper, mu = 0.1, c = 1 / (500 n)."""
     rows = usps(data, n)
-    common = {"step": first, "buffer": 512, "regularisation": 1 / (500 * len(rows.y))}
+    common = {"step": first, "budget": Oldest(512), "regularisation": 1 / (500 * len(rows.y))}
     solver = solver_of(method, common, 0.1, 0.99, 100.0)
     return Run(solver, KernelTask("classes", 10), rows.X, rows.y, USPS_KERNEL).answer()
 

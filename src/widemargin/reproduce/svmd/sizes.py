@@ -9,6 +9,7 @@ import numpy as np
 
 from ...datasets import load_dataset
 from ...displays.pages.charts import Series, chart
+from ...kernels.budgets import Oldest
 from ...kernels.functions import Linear, Polynomial
 from ...kernels.outputs import common_ancestors
 from ...losses import Taxonomy
@@ -32,7 +33,11 @@ def buffers(data: str, n: int | None, buffer: int) -> dict[str, Any]:
     X = rows.X / np.maximum(np.linalg.norm(rows.X, axis=1, keepdims=True), 1e-12)
     X, y = X[:n], rows.y[:n]
     solver = SVMD(
-        step=10.0, meta_step=0.01, decay=1.0, buffer=buffer, regularisation=1 / (500 * len(y))
+        step=10.0,
+        meta_step=0.01,
+        decay=1.0,
+        budget=Oldest(buffer),
+        regularisation=1 / (500 * len(y)),
     )
     found = Run(solver, KernelTask("classes", 10), X, y, Polynomial(9, 1.0, 0.0))
     return found.answer(last=min(LAST, len(y) // 2))
@@ -123,7 +128,9 @@ def taxonomy(data: str, n: int | None, kernel: str, steps: str) -> dict[str, Any
     """Two passes; the paper's steps, or the defaults with C = 10."""
     (X, y, _, _), distance, kappa = tree_rows(data)
     X, y = X[:n], y[:n]
-    paper = SVMD(step=1.0, meta_step=0.1, decay=0.999, buffer=1024, regularisation=1 / len(y))
+    paper = SVMD(
+        step=1.0, meta_step=0.1, decay=0.999, budget=Oldest(1024), regularisation=1 / len(y)
+    )
     task = KernelTask(
         "classes",
         len(distance),

@@ -88,7 +88,7 @@ class KernelDescent(NoObjective):
         self.errors = np.zeros((2, len(self.tracks)))
         self.removed = np.zeros(1)  # |f - f'| of the last removal
         shape = 0, len(self.tracks), task.n_outputs
-        self.functions = ("A", "M", "F") if solver.buffer is None else ("A", "M", "F", "H")
+        self.functions = ("A", "M", "F") if solver.budget is None else ("A", "M", "F", "H")
         columns = {name: np.zeros(shape) for name in self.functions}
         revisits = any(rule.revisit for rule in self.tracks.rules)
         more = {"Y": np.zeros(0), "omega": np.zeros(0)}
@@ -273,7 +273,7 @@ class KernelDescent(NoObjective):
     def _revisit(self, track: int, sample: Sample, scores: np.ndarray):
         """Changes of the sample's coefficients and its scores after them; old patterns move too."""
         A, F, n = self.table["A"][:, track], self.table["F"][:, track], len(sample.Y)
-        own = A if self.solver.buffer is None else A - self.table["H"][:, track]
+        own = A if self.solver.budget is None else A - self.table["H"][:, track]
         damping = self._damping(track)
         old = self._overdue(own, F, track, damping, sample)
         # 1. kernel values of the working set, among itself and with all slots
@@ -402,7 +402,7 @@ class KernelDescent(NoObjective):
         """
         names = ("sample_hinge", "share_with_loss", "square_step", "step_bound", "damping")
         found = dict(zip((*names, "inner_gap"), self.last.tolist(), strict=True))
-        if self.solver.buffer is not None:
+        if self.solver.budget is not None:
             is_mean = self.solver.average is not None
             found["budget_error"] = float(self.errors[int(is_mean), self.tracks.best])
             found["last_removal"] = float(self.removed[0])

@@ -51,7 +51,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...kernels.budgets import check_buffer
+from ...kernels.budgets import RESPELT as BUDGET_RESPELT
+from ...kernels.budgets import Project, check_budget
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, POSITIVE, Respelt, check_choice, check_numbers, whole
 from ...stopping import StopReason
@@ -95,7 +96,7 @@ WORDS = {
     "inner": {"dual_coordinate": "DualCoordinates()", "one_slack": "OneSlackCuts()"},
 }
 #: Parameters of earlier versions, and where they are today.
-RESPELT = {
+RESPELT = BUDGET_RESPELT | {
     "scale": "schedule=ConstantDamping(scale=...), or another damping",
     "rate": "schedule=PowerDamping(rate=...) or GeometricDamping(rate=...)",
     "radius": "schedule=Radius(...)",
@@ -136,13 +137,9 @@ GivenDamping or Radius
         How local problems are solved, to the same gap. On planes see `_local_steps.py`. With a
         kernel dual coordinates (`_local_problems.py`) are quicker; cuts are Algorithm 2 of the
         thesis (`_local_cuts.py`), and all examples of a cut become patterns.
-    buffer : int, optional
-        The largest number of support patterns of a kernel machine between two steps; None keeps
-        all.
-    budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
-    megabytes : float
-        Bound of the kernel values between patterns, which most budgets keep.
+    budget : Oldest, Smallest, Project or Merge, optional
+        The largest number of support patterns of a kernel machine between two steps, and which one
+        leaves (`kernels/budgets.py`); None keeps all.
 
     Examples
     --------
@@ -166,9 +163,7 @@ GivenDamping or Radius
     average: float | None = 3.0
     tolerance: float | None = None
     inner: Any = field(default_factory=DualCoordinates)
-    buffer: int | None = None
-    budget: str = "project"
-    megabytes: float = 256.0
+    budget: Any = None
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
     takes_slack: ClassVar[bool] = True
@@ -178,11 +173,12 @@ GivenDamping or Radius
     )
 
     respelt: ClassVar[dict[str, str]] = RESPELT
+    usual_budget: ClassVar[Any] = Project  # of the command line
 
     def __post_init__(self):
         for name, kinds in CHOICES.items():
             check_choice(self, name, kinds, **WORDS[name])
-        check_buffer(self.buffer, self.budget, self.megabytes)
+        check_budget(self)
         check_numbers(self, epochs=whole(1), sample=whole(1).or_none)
         check_numbers(self, tolerance=POSITIVE.or_none, average=NOT_NEGATIVE.or_none)
         if self.schedule.revisit and isinstance(self.residuals, ClampedResiduals):
@@ -243,5 +239,5 @@ GivenDamping or Radius
                 "revisit on planes is for a constant damping and dual coordinates: use "
                 "schedule=AutoDamping() or ConstantDamping(), and inner=DualCoordinates()."
             )
-        if self.buffer:
-            raise ValueError("buffer is for kernel machines; linear models have no patterns.")
+        if self.budget is not None:
+            raise ValueError("budget is for kernel machines; linear models have no patterns.")

@@ -35,9 +35,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...kernels.bounded_tables import BoundedTable, make_table
-from ...kernels.budgets import check_buffer
+from ...kernels.budgets import RESPELT, Project, check_budget
 from ...kernels.support import BLOCK, Support
-from ...parameters import POSITIVE, Numbers, check_numbers, whole
+from ...parameters import POSITIVE, Numbers, Respelt, check_numbers, whole
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...stopping import StopReason
 from ...system.sentences import Option, Sentence
@@ -54,7 +54,7 @@ UNKNOWN = Sentence(
 
 
 @dataclass(frozen=True)
-class Pegasos:
+class Pegasos(Respelt):
     """Linear model of any problem, or kernel machine of classes, by stochastic subgradients.
 
     Parameters
@@ -70,13 +70,9 @@ class Pegasos:
     lag : float
         Of linear models: how far the weights that planes are found at may be behind the shrinking
         of a step, relatively (`_planes.py`); 0 brings all of them up to date at every step.
-    buffer : int, optional
-        The largest number of support patterns of a kernel machine between two blocks of examples;
-        None keeps all.
-    budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
-    megabytes : float
-        Bound of the kernel values between patterns, which "project" and "merge" keep.
+    budget : Oldest, Smallest, Project or Merge, optional
+        The largest number of support patterns of a kernel machine between two steps, and which one
+        leaves (`kernels/budgets.py`); None keeps all.
 
     Examples
     --------
@@ -96,9 +92,7 @@ class Pegasos:
     regularisation: float | None = None
     average: bool = True
     lag: float = 0.01
-    buffer: int | None = None
-    budget: str = "project"
-    megabytes: float = 256.0
+    budget: Any = None
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
     takes_slack: ClassVar[bool] = True
@@ -106,11 +100,13 @@ class Pegasos:
         "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower "
         "bound to compare its objective with"
     )
+    respelt: ClassVar[dict[str, str]] = RESPELT
+    usual_budget: ClassVar[Any] = Project  # of the command line
 
     def __post_init__(self):
         check_numbers(self, epochs=whole(1), sample=whole(1), regularisation=POSITIVE.or_none)
         check_numbers(self, lag=Numbers(0.0, 1.0, "[)"))
-        check_buffer(self.buffer, self.budget, self.megabytes)
+        check_budget(self)
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -153,8 +149,8 @@ class Pegasos:
         )
 
     def _check_planes(self) -> None:
-        if self.buffer is not None:
-            raise ValueError("buffer is for kernel machines; linear models have no patterns.")
+        if self.budget is not None:
+            raise ValueError("budget is for kernel machines; linear models have no patterns.")
 
 
 #: eta of the shares eta / (t + eta), t = 1, 2, ...
@@ -299,7 +295,7 @@ class PegasosLearner(NoObjective):
             "share_with_loss": float(self.last[1]),
             "step": step,
         }
-        if self.solver.buffer is not None:
+        if self.solver.budget is not None:
             found["budget_error"] = float(self._unscaled(*self.errors)[self._predicts])
             found["last_removal"] = float(self.removed[0])
         return found

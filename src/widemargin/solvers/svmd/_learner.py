@@ -16,15 +16,9 @@ from numba import typeof
 
 from ...arrays.vectors import aligned
 from ...compile import pointer
-from ...kernels.budgets import (
-    BUDGETS,
-    check_budget,
-    choose_signature,
-    renew,
-    settle_merged,
-    store_events,
-)
+from ...kernels.budgets import Merge, Oldest, Project, renew, settle_merged, store_events
 from ...kernels.gram import BESIDE, Gram
+from ...kernels.removals import choose_signature
 from ...kernels.slots import Store, grown_slots, make_slots, make_store
 from ...kernels.support import BLOCK, Block, Blocks, Support
 from ...saving.schema import MOST, Array, Entry, Relation, Schema, Size
@@ -77,7 +71,9 @@ class OnlineKernelMachine:
     def __init__(self, solver: Any, task: KernelTask, support: Support, rule: Rule):
         if task.kind not in solver.kinds:
             raise ValueError(f"{type(solver).__name__} cannot learn a task of kind {task.kind!r}.")
-        check_budget(solver.budget, solver.buffer, support, solver.megabytes)
+        budget = solver.budget
+        if budget is not None:
+            budget.check(support)
         self.solver, self.task, self.support, self.rule = solver, task, support, rule
         self.loss: Loss = find_loss(solver.loss, task.kind, solver.nu is not None)
         self.progressive = Progressive()
@@ -85,9 +81,9 @@ class OnlineKernelMachine:
         self.units = np.ones(1)  # of real targets
         self.seen = empty_seen(0, task.n_outputs)
         K, functions = task.n_outputs, 1 + solver.adapts
-        limit = solver.buffer
+        limit = self.limit = None if budget is None else int(budget.limit)
         # One slot for the example that comes before one leaves, and one for a merged pattern.
-        capacity = BLOCK if limit is None else int(limit) + 2
+        capacity = BLOCK if limit is None else limit + 2
         self.machine = Machine(
             make_slots(capacity, K, functions, task.output_kernel),
             np.array([1.0, 1.0, 0.0]),
@@ -98,13 +94,12 @@ class OnlineKernelMachine:
         numbers[STEP], numbers[MARGIN] = rule.step, first_margin(solver)
         numbers[MARGIN_STEP] = solver.margin_step
         self.machine.offset[STEP_ROW] = rule.offset_step
-        projects = limit is not None and solver.budget == "project"
-        merges = limit is not None and solver.budget == "merge"
+        projects, merges = isinstance(budget, Project), isinstance(budget, Merge)
         self.store: Store = make_store(limit, capacity, projects, 3 * BLOCK)
         needs_rows = limit is not None and (merges or (solver.adapts and not projects))
         judges = task.kind == "novelty" and solver.nu is not None
         self.recent = Recent(support, JUDGED) if judges else None
-        self.gram = Gram(support, solver.megabytes if needs_rows else 0.0)
+        self.gram = Gram(support, budget.memory if needs_rows else 0.0)
         self.blocks = Blocks(support)
         if needs_rows:
             self.gram.grow(capacity)
@@ -170,7 +165,7 @@ class OnlineKernelMachine:
         given = (machine, store, kept, block, self.seen, self.rule, self.work)
         loop = compiled_block(self.solver.adapts, tuple(typeof(part) for part in given))
         signature = choose_signature(*(typeof(part) for part in (machine.slots, *given[1:4])))
-        choose = pointer(BUDGETS[self.solver.budget], signature)
+        choose = pointer((self.solver.budget or Oldest).choose, signature)
         return loop, (*self.loss.pointers, choose)
 
     def _choose_units(self, own: np.ndarray, targets: np.ndarray) -> None:
@@ -203,7 +198,7 @@ class OnlineKernelMachine:
         """Without a limit all examples of a block may become patterns."""
         slots = self.machine.slots
         needed = int(slots.counts[0]) + n
-        if self.solver.buffer is None and needed > slots.own.size:
+        if self.limit is None and needed > slots.own.size:
             capacity = max(needed, 3 * slots.own.size // 2)
             self.machine = self.machine._replace(slots=grown_slots(slots, capacity))
             self.store = make_store(None, capacity, False, 3 * BLOCK)
@@ -362,8 +357,8 @@ class OnlineKernelMachine:
             Entry("n_patterns", 0, "n_used"),
             Entry("n_ever", 0, MOST),
         )
-        limit, projects = self.solver.buffer, self.store.inverse.size > 0
-        capacity: Size = "capacity" if limit is None else int(limit) + 2
+        limit, projects = self.limit, self.store.inverse.size > 0
+        capacity: Size = "capacity" if limit is None else limit + 2
         square = (capacity, capacity) if projects else (0, 0)
         recent = () if self.recent is None else (self.recent.schema().under("recent."),)
         return Schema(
@@ -402,7 +397,7 @@ class OnlineKernelMachine:
         for name in SAVED_SLOTS:
             getattr(slots, name)[:] = arrays[f"slots.{name}"]
         projects = bool(arrays["store.inverse"].size)
-        self.store = make_store(self.solver.buffer, capacity, projects, 3 * BLOCK)
+        self.store = make_store(self.limit, capacity, projects, 3 * BLOCK)
         for name in SAVED_STORE:
             getattr(self.store, name)[:] = arrays[f"store.{name}"]
         self.machine = Machine(

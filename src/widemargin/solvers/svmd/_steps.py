@@ -70,7 +70,7 @@ from numba import types
 
 from ...arrays.vectors import class_dots
 from ...compile import VECTOR, borrowing, pointer
-from ...kernels.budgets import choose_signature
+from ...kernels.removals import choose_signature
 from ...kernels.slots import enter, leave, through
 from ._losses import CURVE, VALUE
 from ._state import (

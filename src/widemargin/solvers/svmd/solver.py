@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...kernels.budgets import check_buffer
+from ...kernels.budgets import RESPELT, Oldest, check_budget
 from ...kernels.support import Support
-from ...parameters import NOT_NEGATIVE, POSITIVE, SHARE, Numbers, check_numbers, whole
+from ...parameters import NOT_NEGATIVE, POSITIVE, SHARE, Numbers, Respelt, check_numbers, whole
 from ..kernel_learner import KINDS, KernelTask
 from ._learner import OnlineKernelMachine
 from ._losses import find_loss
@@ -19,7 +19,7 @@ from ._state import Rule
 
 
 @dataclass(frozen=True)
-class SVMD:
+class SVMD(Respelt):
     """Online gradients in feature space with a step size that adapts itself.
 
     Parameters
@@ -38,10 +38,9 @@ class SVMD:
     decay : float, optional
         lambda in [0, 1], how much of the past is remembered for that; 0 looks one step back. 0.999
         by default, or 0.95 with nu.
-    buffer : int, optional
-        The largest number of support patterns; None keeps all.
-    budget : str
-        Which pattern leaves: "oldest", "smallest", "project" or "merge" (`kernels/budgets.py`).
+    budget : Oldest, Smallest, Project or Merge, optional
+        The largest number of support patterns and which one leaves (`kernels/budgets.py`); None
+        keeps all. Rows of kernel values beyond its memory are computed when they are needed.
     regularisation : float, optional
         c; by default 1 / (n C), or 1 with nu.
     nu : float, optional
@@ -59,9 +58,6 @@ class SVMD:
         last quarter of all; None takes f itself, as do budgets that drop patterns, which cannot be
         part of a mean any more. Progressive losses are those of f.
     epochs : int
-    megabytes : float
-        Bound of the kernel values between patterns that a bounded buffer keeps; rows beyond are
-        computed when they are needed.
     """
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -71,13 +67,14 @@ class SVMD:
     )
     adapts: ClassVar[bool] = True
     first: ClassVar[float] = 2.0  # step, in units of 1 / k(x, x)
+    respelt: ClassVar[dict[str, str]] = RESPELT
+    usual_budget: ClassVar[Any] = Oldest  # of the command line
 
     loss: str | None = None
     step: float | None = None
     meta_step: float | None = None
     decay: float | None = None
-    buffer: int | None = None
-    budget: str = "oldest"
+    budget: Any = None
     regularisation: float | None = None
     nu: float | None = None
     hessian: str = "full"
@@ -87,7 +84,6 @@ class SVMD:
     width: float = 1.0
     average: float | None = 5000.0
     epochs: int = 1
-    megabytes: float = 256.0
 
     def __post_init__(self):
         check_common(self)
@@ -107,7 +103,7 @@ class SVMD:
 
 
 @dataclass(frozen=True)
-class NORMA:
+class NORMA(Respelt):
     """Online gradients in feature space with steps step * sqrt(tau / (tau + t)).
 
     Parameters
@@ -125,12 +121,13 @@ class NORMA:
     )
     adapts: ClassVar[bool] = False
     first: ClassVar[float] = 1.0
+    respelt: ClassVar[dict[str, str]] = RESPELT
+    usual_budget: ClassVar[Any] = Oldest  # of the command line
 
     loss: str | None = None
     step: float | None = None
     tau: float = 100.0
-    buffer: int | None = None
-    budget: str = "oldest"
+    budget: Any = None
     regularisation: float | None = None
     nu: float | None = None
     margin: float | None = None
@@ -139,7 +136,6 @@ class NORMA:
     width: float = 1.0
     average: float | None = 5000.0
     epochs: int = 1
-    megabytes: float = 256.0
 
     def __post_init__(self):
         check_common(self)
@@ -153,7 +149,7 @@ class NORMA:
 
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
-    check_buffer(solver.buffer, solver.budget, solver.megabytes)
+    check_budget(solver)
     check_numbers(solver, epochs=whole(1), nu=Numbers(0.0, 1.0).or_none)
     check_numbers(solver, margin_step=POSITIVE, offset_step=POSITIVE, width=POSITIVE)
     optional = ("step", "regularisation", "margin", "average")
@@ -162,7 +158,7 @@ def check_common(solver: Any) -> None:
 
 def horizon(solver: Any) -> float:
     """Examples that the mean goes back; 0 without one, or where patterns leave without heirs."""
-    drops = solver.buffer is not None and solver.budget in ("oldest", "smallest")
+    drops = solver.budget is not None and not solver.budget.has_heirs
     return 0.0 if solver.average is None or drops else max(1.0, float(solver.average))
 
 
