@@ -43,7 +43,7 @@ PART = 4_096
 COUNTS = types.int64[::1]
 
 
-class Found(NamedTuple):
+class FoundPlanes(NamedTuple):
     """Planes of consecutive examples of an order."""
 
     loss: np.ndarray  # (m,)
@@ -107,7 +107,7 @@ class Parallel(Around):
                     self.oracle.tally.calls += calls
                     yield part, found
 
-    def find_many(self, examples: np.ndarray, w: np.ndarray) -> tuple[Found, int]:
+    def find_many(self, examples: np.ndarray, w: np.ndarray) -> tuple[FoundPlanes, int]:
         """The planes of some examples, and the oracle calls they took; runs in a thread."""
         if isinstance(self.oracle, CompiledOracle):
             return find_compiled(self.oracle, examples, w), examples.size
@@ -176,7 +176,9 @@ class Parallel(Around):
         return Bounded(total.value, (total.error + off) * MARGIN)
 
 
-def find_python(oracle: PythonOracle, examples: np.ndarray, w: np.ndarray) -> tuple[Found, int]:
+def find_python(
+    oracle: PythonOracle, examples: np.ndarray, w: np.ndarray
+) -> tuple[FoundPlanes, int]:
     """Planes by a problem's Python functions."""
     planes, calls = [], 0
     for i in examples:
@@ -186,10 +188,10 @@ def find_python(oracle: PythonOracle, examples: np.ndarray, w: np.ndarray) -> tu
     loss, upper, index, value = zip(*planes, strict=True)
     start = np.append(0, np.cumsum([part.size for part in index])).astype(np.int64)
     joined = np.concatenate(index).astype(np.uint32), np.concatenate(value).astype(np.float64)
-    return Found(np.array(loss, float), np.array(upper, float), start, *joined), calls
+    return FoundPlanes(np.array(loss, float), np.array(upper, float), start, *joined), calls
 
 
-def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -> Found:
+def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -> FoundPlanes:
     """Planes by a compiled oracle, into arrays of this thread."""
     m, d = examples.size, oracle.n_features
     call = pointer(oracle.function, oracle_signature(typeof(oracle.data)))
@@ -205,7 +207,7 @@ def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -
                 f"0..{d - 1}, or returned an impossible number of entries."
             )
         if done == m:
-            return Found(loss, upper, start, index, value)
+            return FoundPlanes(loss, upper, start, index, value)
         more = 2 * index.size
         index, value = np.resize(index, more), np.resize(value, more)
 

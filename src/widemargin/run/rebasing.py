@@ -20,19 +20,16 @@ next round at the last weights instead: `rebased` answers None.
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compile import kernel
-from ..geometry import curvature
+from ..geometry import Geometry, curvature
 from ..oracle.memory import Remembering
 from ..planes import DualState, Planes, empty_planes
 from ..solvers.block_frank_wolfe import BlockState
 from ..solvers.wrappers import WrappedState
-
-if TYPE_CHECKING:
-    from ..geometry import Geometry
 
 
 class Shift(NamedTuple):
