@@ -70,7 +70,7 @@ class KernelRun(StreamRun):
     @property
     def uncertified(self) -> str | None:
         """Why nothing can be proven, where that is so."""
-        return self.solver.uncertified or self.indefinite
+        return self.solver.traits.kernel.uncertified or self.indefinite
 
     def checks_gap(self, passes: int | None) -> bool:
         """Only where the number of passes is left to the gap: proving it is dear."""

@@ -1,8 +1,8 @@
 """Passes over a stream, until the gap is proven or the passes are used up.
 
 `StreamRun` learns from one chunk; a `Driver` decides how often the data is read, saves between two
-chunks, and stops there when asked to. A learner that keeps the data on disk (`OutOfCore`) reads the
-stream once and makes all further passes itself.
+chunks, and stops there when asked to. A learner that keeps the data on disk (`Linear.keeps_data`)
+reads the stream once and makes all further passes itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..solvers import OutOfCore
+from ..solvers.traits import traits_of
 from ..stopping import Reason, StopReason
 from .certificate import diagnosis
 from .kernel_certificate import NoCertificate
@@ -66,7 +66,7 @@ class Driver:
     def go(self, position: Any) -> Reason:
         """Learn; the reason of the end."""
         self.position = position
-        if not isinstance(self.run.solver, OutOfCore):
+        if not traits_of(self.run.solver).keeps_data:
             reason: Reason = concluded(self)
             return reason
         try:

@@ -26,7 +26,7 @@ from ..layouts.shapes import BoxRows, ClassRows
 from ..oracle.protocol import lost_by_planes
 from ..solvers.kernel_learner import Part
 from ..solvers.learner import RenewsPoint
-from ..solvers.protocol import Uncertified
+from ..solvers.traits import traits_of
 from ..streams import Chunk, Stream
 from ..streams.fingerprint import Fingerprint
 from ..system.platform import memory_in_use
@@ -135,7 +135,7 @@ class StreamRun:
     @property
     def uncertified(self) -> str | None:
         """Why nothing can be proven, where that is so."""
-        return self.solver.uncertified if isinstance(self.solver, Uncertified) else None
+        return traits_of(self.solver).uncertified
 
     def checks_gap(self, passes: int | None) -> bool:
         """Whether the gap is proven after each of several passes, to stop when it is small."""

@@ -11,8 +11,8 @@ makes them anew from the dual variables as they are stored, with a bound on the 
 the state with what it made. A solver has no tolerance of its own for stopping, prints nothing and
 never sees the problem.
 
-A solver without an objective (`Uncertified`) has mistakes instead of a dual, and says in words why
-nothing can be certified.
+A solver without an objective (`Uncertified`) has mistakes instead of a dual; its `traits` say in
+words why nothing can be certified.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class Mistakes(NamedTuple):
 
 @runtime_checkable
 class Uncertified(Protocol):
-    """A solver without an objective; `uncertified` says why there is no certificate."""
-
-    uncertified: str
+    """A solver without an objective; its `traits` say why there is no certificate."""
 
     def init(self, oracle: Oracle, geometry: Geometry, start: Start | None = None) -> Any: ...
 

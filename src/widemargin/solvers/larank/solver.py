@@ -18,7 +18,7 @@ seconds; counted work gives the same model again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from ...saving.tensorfile import under
 from ..dual_coordinate.box import shuffle
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
+from ..traits import KernelMachines, Traits, check_task
 from ._loops import (
     LIVE,
     SLOTS,
@@ -106,9 +107,7 @@ class LaRank:
     block: int = 64
     window: float = 10_000.0
 
-    kinds: ClassVar[tuple[str, ...]] = ("classes",)
-    uncertified: ClassVar[str | None] = None
-    sensitive: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(kernel=KernelMachines(("classes",), ("output_kernel",)))
 
     def __post_init__(self):
         if self.schedule not in SCHEDULES:
@@ -121,10 +120,7 @@ class LaRank:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> LaRankLearner:
         """A learner of the classes of `task`."""
-        if task.kind not in self.kinds:
-            raise ValueError(f"{type(self).__name__} learns classes; the task is {task.kind!r}.")
-        if task.bias:
-            raise ValueError(f"{type(self).__name__} has no bias: it compares scores of classes.")
+        check_task(self, replace(task, cost=None))  # a loss that is only counted does no harm
         return LaRankLearner(self, task, support, rng)
 
 
@@ -132,7 +128,9 @@ class LaRank:
 class SOnline(LaRank):
     """As `LaRank`, with the loss of the task in the margin."""
 
-    sensitive: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        kernel=KernelMachines(("classes",), ("loss", "output_kernel"))
+    )
 
 
 class LaRankLearner:
@@ -165,7 +163,7 @@ class LaRankLearner:
         for name, matrix in (("cost", cost), ("output_kernel", kappa)):
             if matrix.size and matrix.shape != (K, K):
                 raise ValueError(f"{name} has shape {matrix.shape}; {K} classes need ({K}, {K}).")
-        loss = cost if self.solver.sensitive else flat
+        loss = cost if isinstance(self.solver, SOnline) else flat
         tau = min(self.asked, self.solver.tau * (float(loss.max()) or 1.0))
         return LaRankRule(loss, cost, kappa, tau, self._price())
 

@@ -40,6 +40,7 @@ from ...system.sentences import Option, Sentence
 from ...system.user_warnings import warn_user
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
+from ..traits import KernelMachines, Traits, check_task
 from . import _examples as examples
 from . import _loops as loops
 from . import _state as state
@@ -121,8 +122,7 @@ class LaSVM:
     most_examples: int | None = None
     stop_outside: bool = False
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary",)
-    uncertified: ClassVar[str | None] = None
+    traits: ClassVar[Traits] = Traits(kernel=KernelMachines(("binary",), ("loss", "fit_intercept")))
 
     def __post_init__(self):
         for name, known in (("partner", PARTNERS), ("selection", tuple(SELECTIONS))):
@@ -157,14 +157,7 @@ class LaSVMLearner:
     holds_examples = False
 
     def __init__(self, solver: LaSVM, task: KernelTask, support: Support, rng):
-        if task.kind != "binary":
-            raise ValueError(
-                Sentence(
-                    f"LaSVM learns two classes; the task is {task.kind!r}. Use ",
-                    Option("solver", "larank"),
-                    " for several classes.",
-                )
-            )
+        check_task(solver, task)
         self.solver, self.task, self.support = solver, task, support
         is_given = solver.selection == "random" or solver.chooses_from_all
         self.block = BLOCK if is_given else int(solver.among or BLOCK)

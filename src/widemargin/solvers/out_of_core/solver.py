@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,10 +43,9 @@ from ...run.bounds import DualSums, dual_point, dual_sums
 from ...run.loop import concluded
 from ...saving.schema import Array, Entry, Relation, Schema
 from ...saving.tensorfile import named, under
-from ...system.sentences import Option, Sentence
 from ..dual_coordinate.box import shuffle
-from ..dual_coordinate.solver import fused_loop
 from ..learner import PROGRESSIVE, Progressive, widened
+from ..traits import Linear, Traits, check_linear
 from ._blocks import BLOCK_BYTES, emptied
 from ._bounds import BlockBounds, DiskPasses, DiskReport
 from ._dual_store import DualStore
@@ -92,6 +91,10 @@ class OutOfCore:
     block_bytes: int = BLOCK_BYTES
     folder: str | os.PathLike[str] | None = None
 
+    traits: ClassVar[Traits] = Traits(
+        Linear(("stream",), problems="rows", heeds=(), keeps_data=True)
+    )
+
     def __post_init__(self):
         check_numbers(self, inner_passes=whole(1), block_bytes=whole(1))
         if not isinstance(self.folder, str | os.PathLike | None):
@@ -99,15 +102,7 @@ class OutOfCore:
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""
-        if fused_loop(oracle, geometry) is None:
-            raise ValueError(
-                Sentence(
-                    "Training out of core needs rows of numbers with one label or target each, "
-                    "margin rescaling and |w|^2 as the regulariser. Use ",
-                    Option("solver", "streaming_dual"),
-                    ", which keeps planes and takes any problem, prior or non-negative weights.",
-                )
-            )
+        check_linear(self, oracle, geometry)
         return BlockDual(self, oracle, rng)
 
 

@@ -36,7 +36,7 @@ over the examples are in newton_loops.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -46,8 +46,8 @@ from ...parameters import Numbers, check_numbers, whole
 from ...run.bounds import DualPoint, box_point
 from ...run.certificate import relative_gap
 from ..dual_coordinate import box
-from ..dual_coordinate.solver import fused_loop
 from ..protocol import Bound
+from ..traits import Linear, Traits, check_linear
 from ._loops import (
     advance,
     arrange,
@@ -125,18 +125,15 @@ class ProximalNewton:
     care: float = 1.5
     sample: bool = True
 
+    traits: ClassVar[Traits] = Traits(Linear(problems="pairs", heeds=()))
+
     def __post_init__(self):
         check_numbers(self, warm_passes=whole(0), nap=whole(0), care=Numbers(0.0, np.inf, "[]"))
         check_numbers(self, growth=Numbers(1.0), accuracy=Numbers(0.0, 1.0))
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """Passes of coordinate ascent, and rough solutions of samples of growing size."""
-        if fused_loop(oracle, geometry) is not box:
-            raise ValueError(
-                "proximal_newton solves binary classification and regression only, without prior, "
-                "non-negativity, slack rescaling or a wrapper such as Cached. Use "
-                "'dual_coordinate' here."
-            )
+        check_linear(self, oracle, geometry)
         if oracle.n_features > MOST_FEATURES:
             raise ValueError(
                 f"proximal_newton keeps a square matrix of the {oracle.n_features} features; at "

@@ -25,6 +25,7 @@ from ...saving.schema import MOST, Array, Entry, Relation, Schema, Size
 from ...saving.tensorfile import named, under
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive
+from ..traits import check_task
 from ._losses import Loss, find_loss
 from ._recent import Recent
 from ._state import (
@@ -69,8 +70,7 @@ class OnlineKernelMachine:
     holds_examples = False
 
     def __init__(self, solver: Any, task: KernelTask, support: Support, rule: SVMDRule):
-        if task.kind not in solver.kinds:
-            raise ValueError(f"{type(solver).__name__} cannot learn a task of kind {task.kind!r}.")
+        check_task(solver, task)
         budget = solver.budget
         if budget is not None:
             budget.check(support)
