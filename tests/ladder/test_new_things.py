@@ -9,7 +9,7 @@ import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,12 +19,12 @@ from sklearn.model_selection import cross_val_score
 import widemargin
 from widemargin import Gap, StructuredSVM, SVMClassifier
 from widemargin.kernels.functions import products
-from widemargin.oracle import make_oracle
 from widemargin.oracle.around import Around
 from widemargin.problems import Multiclass
 from widemargin.saving.tensorfile import named
 from widemargin.solvers import OneSlack
 from widemargin.solvers.learner import Progressive
+from widemargin.solvers.traits import KernelMachines, Traits
 from widemargin.stopping import Rule, StopReason
 from widemargin.streams import ArrayStream, Chunk
 
@@ -41,7 +41,7 @@ DEFINED = {
 #: What is looked for, as the map says it -> the file, and what a search for it would ask for.
 LOOK_UPS = {
     "Viterbi with loss augmentation": ("inference/viterbi.py", "path_by_errors"),
-    "the gradient step of LaRank": ("solvers/larank/_loops.py", "gradients"),
+    "the gradient step of LaRank": ("solvers/larank/_loops.py", "best_step"),
     "the adaptive schedule of a stream": ("solvers/streaming_dual/solver.py", "OnGap"),
     "the gap of a stream": ("run/streams.py", "measure_stream"),
     "`sample_weight` and class weights": ("estimators/coding/weights.py", "weights_of_classes"),
@@ -170,8 +170,9 @@ class KernelPerceptron:
 
 @dataclass(frozen=True)
 class PerceptronOfKernels:
-    kinds = ("binary",)
-    uncertified = "the perceptron has no objective"
+    traits: ClassVar[Traits] = Traits(
+        kernel=KernelMachines(("binary",), uncertified="the perceptron has no objective")
+    )
     epochs: int = 3
 
     def kernel_learner(self, task, support, rng):
@@ -296,4 +297,3 @@ def test_a_wrapper_of_oracles():
     own = StructuredSVM(Multiclass(4, 1 - np.eye(3)), solver=Counted(), random_state=0)
     np.testing.assert_array_equal(own.fit(X, y).coef_, plain.fit(X, y).coef_)
     assert Counting.asked >= 60 * (own.history_.last("passes") - 1)  # one of them measures
-    assert make_oracle(Multiclass(4, 1 - np.eye(3)), X, y).n_examples == 60
