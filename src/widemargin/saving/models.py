@@ -47,6 +47,7 @@ KNOWN = (
     "MultilabelClassifier",
     "NoveltyDetector",
     "ObjectLocaliser",
+    "PoseEstimator",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
