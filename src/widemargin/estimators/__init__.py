@@ -3,7 +3,7 @@
 classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
-segmenter                         images: masks
+segmenter, pose                   images: masks, joints of bodies
 localiser, detector               images: the box of an object; any number of them, classes
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
@@ -19,6 +19,7 @@ from .latent_bags import LatentSVM
 from .localiser import ObjectLocaliser
 from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
+from .pose import PoseEstimator
 from .ranker import Ranker
 from .regressor import SVMRegressor
 from .segmenter import ImageSegmenter
@@ -34,6 +35,7 @@ __all__ = [
     "NoveltyDetector",
     "ObjectDetector",
     "ObjectLocaliser",
+    "PoseEstimator",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

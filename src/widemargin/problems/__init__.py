@@ -12,6 +12,7 @@ chain              sequences of labels
 ranking            lists of documents, four losses
 ranking_oracles    the plane of the most violated ranking
 matching           bipartite assignment, decoded by linear programming
+parts              places and kinds of parts that springs join into a tree
 segmentation       labels of the nodes of a graph, where neighbours attract
 windows            one window of an image out of all positions and sizes
 window_sets        a set of windows, of several classes; searched greedily
@@ -27,6 +28,7 @@ from .label_sets import LabelSets
 from .label_tree import LabelTree
 from .matching import Matching
 from .multiclass import Multiclass
+from .parts import PartPlaces
 from .ranking import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from .real_function import RealFunction
 from .regression import Regression
@@ -46,6 +48,7 @@ __all__ = [
     "Matching",
     "Multiclass",
     "NDCGAt",
+    "PartPlaces",
     "PrecisionAt",
     "RealFunction",
     "Regression",

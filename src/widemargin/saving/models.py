@@ -48,6 +48,7 @@ KNOWN = (
     "NoveltyDetector",
     "ObjectDetector",
     "ObjectLocaliser",
+    "PoseEstimator",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",
