@@ -16,12 +16,16 @@ numbers     l(alpha), its correction, the sum of the sizes of its terms, how man
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..arrays.rounding import MARGIN, TINY, Bounded, U, gamma, settled, two_product, two_sum
 from ..compile import inlined, strict
+
+if TYPE_CHECKING:
+    from ..planes import Planes
+
 
 ONE = np.uint64(1)
 #: (4 u)^2 for each term of an inner product squared: gamma(n)^2 with room for the final additions.
@@ -233,7 +237,7 @@ def add_cut(cut, weight, found):
             add_entry(found, j, weight, cut[j])
 
 
-def plane_point(planes, cost: np.ndarray, n_features: int) -> DualPoint:
+def plane_point(planes: Planes, cost: np.ndarray, n_features: int) -> DualPoint:
     """The dual point of stored planes."""
     found = dual_sums(n_features)
     add_planes(planes, cost, found)
