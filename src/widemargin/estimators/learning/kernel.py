@@ -26,7 +26,7 @@ from ...kernels.functions import (
 )
 from ...kernels.outputs import output_matrix, warn_unless_psd
 from ...kernels.support import Machine, Support
-from ...run.epochs import Certificate
+from ...run.certificate import Certificate
 from ...run.kernel_certificate import Asked, Measurement, why_indefinite
 from ...run.kernels import KernelRun, machine_now, measure
 from ...run.record import Record

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...arrays.magnitudes import check_magnitudes
 from ...geometry import Geometry, check_size
 from ...oracle.making import make_oracle
-from ...run.epochs import Certificate
+from ...run.certificate import Certificate
 from ...run.passes import UNFINISHED, Driver
 from ...run.record import Record
 from ...run.streams import StreamRun, check_same, measure_stream
