@@ -42,7 +42,7 @@ from ...streams import ArrayStream, Chunk, Stream
 from ...streams.fingerprint import Fingerprint
 from ...system.sentences import Option, Sentence
 from ..coding.weights import check_weights
-from .chunks import check_width, checked_rows
+from .chunks import check_width, checked_rows, distinct
 from .fitting import named_solver
 from .lasting import put_down, take_up
 from .streaming import Streaming
@@ -274,7 +274,7 @@ class KernelModel(Streaming):
         """Passes that `fit` would make over n examples with these labels; n is remembered."""
         self._n_rows_known = n
         if isinstance(self, ClassifierMixin):
-            self.classes_ = np.unique(y)
+            self.classes_ = distinct(y)
         return int(self._streaming_solver().epochs)
 
     def _check_parameters(self) -> None:
