@@ -288,7 +288,7 @@ def test_one_slack_begins_with_what_is_held(classes, rescaling):
     cost = rng.uniform(0.5, 2.0, (classes, classes)) * (1 - np.eye(classes))
     learner = make(FunctionalDescent(), X, classes, cost=cost)
     learner.margins.rescaling = rescaling
-    scale = learner._scales(Y)
+    scale = learner._metric(Y)["scale"]
     rho = learner.margins.residuals(np.zeros((40, learner.margins.n_outputs)), Y)
     K = RBF(0.4).block(*[learner.support.patterns_of(X)] * 2)
     asked = K, classes == 2, rho, Y, np.full(40, 2.0)
@@ -1028,7 +1028,6 @@ def test_bad_tasks_and_data():
     for task, words in (
         (KernelTask("real"), "learns classes; the task is 'real'"),
         (KernelTask("binary", bias=True), "no bias"),
-        (KernelTask("classes", 3, output_kernel=np.eye(3)), "no output kernel"),
         (KernelTask("classes", 3, cost=np.eye(2)), r"cost has shape \(2, 2\)"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -255,11 +255,16 @@ def checked_cost(cost: np.ndarray | None, n_classes: int) -> np.ndarray:
     if cost is None:
         return 1.0 - np.eye(n_classes)
     found = np.ascontiguousarray(cost, np.float64)
-    if found.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"cost has shape {found.shape}; {n_classes} classes need ({n_classes}, {n_classes})."
-        )
+    check_square("cost", found, n_classes)
     return found
+
+
+def check_square(name: str, matrix: np.ndarray, n_classes: int) -> None:
+    """Refuse a matrix between classes that is not of so many."""
+    if matrix.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"{name} has shape {matrix.shape}; {n_classes} classes need ({n_classes}, {n_classes})."
+        )
 
 
 def refuse_zero_margins(margins: np.ndarray, row: int) -> None:
@@ -295,14 +300,24 @@ class Margins:
 
     def __init__(self, task: KernelTask):
         self.is_binary = task.kind == "binary"
-        self.n_outputs = task.n_outputs
+        self.task, self.n_outputs = task, task.n_outputs
         self.rescaling = task.rescaling
         self.cost = checked_cost(task.cost, max(2, task.n_outputs))
+        self._check_output_kernel()
 
     @property
     def scales(self) -> np.ndarray:
         """(K, K) of [true, other]."""
         return scales_of(self.cost, self.rescaling)
+
+    def _check_output_kernel(self) -> None:
+        if self.task.output_kernel is not None:
+            check_square("output_kernel", self.task.output_kernel, self.n_outputs)
+
+    def mixed(self, sums: np.ndarray) -> np.ndarray:
+        """Scores from sums_c(x) = sum_s A_sc k(x_s, x): through the output kernel, if any."""
+        kappa = self.task.output_kernel
+        return sums if kappa is None else sums @ kappa
 
     def residuals(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Of scores (n, outputs), as many."""
@@ -329,8 +344,12 @@ class Margins:
         if self.is_binary:
             return np.ones(len(Y))
         label = Y.astype(np.int64)
-        worst = self.cost[label].argmax(axis=1)
-        return 2.0 * self.scales[label, worst] ** 2
+        worst, kappa = self.cost[label].argmax(axis=1), self.task.output_kernel
+        if kappa is None:
+            return 2.0 * self.scales[label, worst] ** 2
+        own = np.diag(kappa)
+        square = own[label] + own[worst] - 2.0 * kappa[label, worst]
+        return self.scales[label, worst] ** 2 * square
 
     def gaps(self, residuals, coefficients, Y: np.ndarray, U: np.ndarray) -> np.ndarray:
         """How far each example's dual variables are from their best, in units of the objective.
@@ -350,6 +369,7 @@ class Margins:
             raise ValueError("A task of two signed classes cannot take in a third.")
         self.n_outputs += 1
         self.cost = checked_cost(cost, self.n_outputs)
+        self._check_output_kernel()
 
 
 class NoBias:
@@ -374,13 +394,16 @@ class NoObjective(NoBias):
     dual = square_norm = float("nan")
 
 
-def check_task(solver: str, task: KernelTask, kinds: tuple[str, ...]) -> None:
-    """Refuse what a learner of classes without a bias cannot learn."""
+def check_task(solver: str, task: KernelTask, kinds: tuple[str, ...], mixes: bool = False) -> None:
+    """Refuse what a learner of classes without a bias cannot learn.
+
+    `mixes` says whether it knows output kernels.
+    """
     if task.kind not in kinds:
         raise ValueError(f"{solver} learns classes; the task is {task.kind!r}.")
     if task.bias:
         raise ValueError(f"{solver} has no bias; leave fit_intercept at 'auto'.")
     if task.rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling is {task.rescaling!r}; 'margin' or 'slack' is needed.")
-    if task.output_kernel is not None:
-        raise ValueError(f"{solver} has no output kernel; use 'larank' or 'svmd'.")
+    if task.output_kernel is not None and not mixes:
+        raise ValueError(f"{solver} has no output kernel; use 'larank' or 'one_slack'.")

@@ -108,7 +108,7 @@ class OneSlack:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples."""
-        check_task("OneSlack", task, self.kinds)
+        check_task("OneSlack", task, self.kinds, mixes=True)
         return KernelCuts(task, support, rng, self.patience, self.tol)
 
 

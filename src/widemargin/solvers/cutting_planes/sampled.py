@@ -129,7 +129,7 @@ class SampledCuts:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples; its samples are drawn from those with a hinge above 0."""
-        check_task("SampledCuts", task, self.kinds)
+        check_task("SampledCuts", task, self.kinds, mixes=True)
         size = lambda n: min(sample_size(self.sample, n)[0], n)  # noqa: E731
         return KernelCuts(task, support, rng, self.patience, self.tol, size)
 

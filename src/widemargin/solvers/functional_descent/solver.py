@@ -193,7 +193,12 @@ GivenDamping or Radius
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelDescent:
         """A learner without patterns."""
-        check_task("FunctionalDescent", task, self.kinds)
+        check_task("FunctionalDescent", task, self.kinds, mixes=True)
+        if self.budget is not None and task.output_kernel is not None:
+            raise ValueError(
+                "A budget of functional descent does not know output kernels; leave one of them "
+                "out, or use SVMD."
+            )
         return KernelDescent(self, task, support, rng)
 
     # -------------------------------------------------------------- linear models, on planes
