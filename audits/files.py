@@ -45,8 +45,9 @@ from widemargin.streams.sequences.templates import TemplateError, read_template
 NAME, TARGET = "mutated-files", 50_000
 #: What a child may map, and by how much a trial may raise the most that it ever used.
 ADDRESSES, GROWTH = 16 << 30, 700 << 20
-#: One trial in so many learns from what it reads, where it reads rows.
-FITS = 60
+#: One trial in so many learns from what it reads, where it reads rows; from fewer columns than this
+#: power of two, for it may ask for eight gigabytes of weights.
+FITS, BITS = 60, 20
 #: Pieces of text that mean something to one of the formats, or look as if they did.
 TOKENS = [
     b"1e999", b"nan", b"-inf", b"0x1p3", b"99999999999999999999:1", b"18446744073709551615:2",
@@ -289,7 +290,7 @@ def use(stream: Any, rng: random.Random) -> None:
     """Read a stream, or list its labels, or learn from it."""
     if rng.random() < 0.1:
         stream.label_values()
-    elif rng.randrange(FITS):
+    elif rng.randrange(FITS) or (getattr(stream, "hash_bits", None) or 0) > BITS:
         consume(stream)
     else:
         model = SVMClassifier(solver="streaming_dual", random_state=0)

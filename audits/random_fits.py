@@ -163,8 +163,11 @@ def linear(rng: Random, d: int) -> dict[str, Any]:
 
 def losses(rng: Random, K: int) -> Any:
     """A loss between classes."""
-    if rng.random() < 0.5:
-        return "zero_one"
+    return "zero_one" if rng.random() < 0.5 else costs(rng, K)
+
+
+def costs(rng: Random, K: int) -> np.ndarray:
+    """A matrix of costs of every size; some are 0."""
     loss = rng.uniform(0.1, 5.0, (K, K)) * 10.0 ** rng.choice([0, 0, 0, -6, 6])
     loss[rng.random((K, K)) < 0.1] = 0.0
     loss[0, 1] += 1.0

@@ -25,6 +25,7 @@ from .random_fits import (
     Random,
     batch,
     common,
+    costs,
     fits,
     labels,
     linear,
@@ -84,7 +85,7 @@ def chains(rng: Random, folder: Path) -> Case:
     params["loss"] = str(rng.choice(["hamming", "mean_hamming"]))
     if rng.random() < 0.3:
         present = len({label for labels in y for label in labels})
-        params["loss"], params["rescaling"] = losses(rng, present), "margin"
+        params["loss"], params["rescaling"] = costs(rng, present), "margin"
     if rng.random() < 0.3:
         steps = {pair for labels in y for pair in itertools.pairwise(labels)}
         legal = [pair for pair in ((1, 0), (0, 0), (1, 1)) if pair not in steps]

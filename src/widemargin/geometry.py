@@ -63,8 +63,9 @@ class Geometry:
         check_size(d)
         mean, variance = (0.0, 1.0) if prior is None else check_prior(prior, d)
         mask = check_mask(nonnegative, d)
-        self.is_plain = prior is None and not mask.any()
+        self.has_prior = prior is not None
         self.is_constrained = bool(mask.any())
+        self.is_plain = not (self.has_prior or self.is_constrained)
         full = np.zeros((0, 0))
         if np.ndim(variance) == 2:
             if mask.any():

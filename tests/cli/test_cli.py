@@ -21,7 +21,6 @@ from sklearn.datasets import load_svmlight_file
 
 import widemargin
 from widemargin import SVMClassifier, SVMRegressor, load
-from widemargin.cli.arguments import SOLVERS
 from widemargin.cli.main import main
 from widemargin.cli.show import live
 from widemargin.cli.show.words import solver_words
@@ -235,7 +234,7 @@ def test_parameters_reach_the_solver(run, options, wanted):
     assert load("m").solver_ == wanted and json.loads(out)["solver"] == solver_words(wanted)
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "auto"])
+@pytest.mark.parametrize("name", NAMES)
 def test_parameters_of_every_solver(run, name):
     """Each parameter is known; a wrong one is refused before there is any data."""
     command = f"train classify absent.svm -o m --solver {name} --set"

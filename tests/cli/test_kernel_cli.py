@@ -171,7 +171,7 @@ def test_the_page_has_the_error_of_a_budget_where_there_is_one(files, tmp_path, 
 def test_errors_speak_the_language_of_the_shell(files, tmp_path, monkeypatch, capsys):
     kernel = ("-o", tmp_path / "m", "--kernel", "rbf")
     assert run("train", "classify", files / "three.svm", *kernel, "--solver", "lasvm") == 1
-    assert "use --solver larank" in capsys.readouterr().err
+    assert "learns two classes, not several classes. Solvers for it: " in capsys.readouterr().err
     one = io.TextIOWrapper(io.BytesIO(b"0 1:1\n0 1:2\n"))
     monkeypatch.setattr(sys, "stdin", one)
     assert run("train", "classify", "-", *kernel) == 1
@@ -230,7 +230,10 @@ def test_a_budget_from_the_command_line(files, tmp_path, solver):
         (("novelty", "--solver", "lasvm"), "not for novelty"),
         (("classify", "--output-kernel", "tree.json"), "add --kernel"),
         (("classify", "--kernel", "rbf", "--tol", "0.1"), "add --passes auto"),
-        (("classify", "--solver", "larank", "--loss", "tree.json"), "use sonline with --loss"),
+        (
+            ("classify", "--solver", "larank", "--loss", "tree.json"),
+            "those with a loss are",
+        ),
         (
             ("classify", "--kernel", "rbf", "--solver", "svmd", "--passes", "auto", "--verify"),
             "--passes auto and --verify is impossible",

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import widemargin
 from widemargin import MultilabelClassifier, TaxonomyClassifier
 from widemargin.losses import Taxonomy
+from widemargin.solvers import names_that
 
 #: Solvers without a gap, and one that ends before it is small.
 UNCERTIFIED = {"perceptron", "meta_descent", "sampled_cuts"}
@@ -130,7 +131,7 @@ def test_without_pairs_it_is_one_svm_per_label(sample):
 
 @pytest.mark.parametrize(
     "solver",
-    sorted(set(widemargin.solvers.NAMES) - UNCERTIFIED - set(widemargin.solvers.KERNEL_NAMES)),
+    sorted(set(names_that(lambda traits: traits.linear and not traits.uncertified)) - UNCERTIFIED),
 )
 @pytest.mark.parametrize("structure", [STRUCTURES[0], STRUCTURES[4]], ids=str)
 def test_every_solver(sample, solver, structure):

@@ -56,3 +56,19 @@ def test_sparse_rows_one_part_after_another(name):
         for rows in (X, sp.csr_matrix(X))
     ]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csr_array])
+def test_rows_of_another_width_are_refused(name, kind):
+    """Before a row is made of them: a matrix may claim as many columns as it likes."""
+    problem, y = PROBLEMS[name]
+    model = StructuredSVM(problem, tol=0.1, random_state=0).fit(X, y)
+    wide = kind(np.hstack([X, X]))
+    for call in (model.predict, lambda rows: model.score(rows, y)):
+        with pytest.raises(ValueError, match=r"X has 10 features; .* takes 5"):
+            call(wide)
+    if sp.issparse(wide):
+        wide._shape = (9, 2**40)
+        with pytest.raises(ValueError, match="X has 1099511627776 features"):
+            model.predict(wide)

@@ -1026,7 +1026,7 @@ def test_bad_tasks_and_data():
     X, y = examples()
     support, rng = Support(RBF(1.0), 3), np.random.default_rng(0)
     for task, words in (
-        (KernelTask("real"), "learns classes; the task is 'real'"),
+        (KernelTask("real"), "learns two classes and several classes, not real targets"),
         (KernelTask("binary", bias=True), "no bias"),
         (KernelTask("classes", 3, cost=np.eye(2)), r"cost has shape \(2, 2\)"),
     ):

@@ -517,7 +517,7 @@ def test_protocols_and_parameters():
     ):
         with pytest.raises(ValueError, match=message):
             LaRank(**bad)
-    with pytest.raises(ValueError, match="learns classes"):
+    with pytest.raises(ValueError, match="learns several classes, not "):
         solver.kernel_learner(KernelTask("real"), learner.support, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no bias"):
         solver.kernel_learner(

@@ -222,7 +222,7 @@ def test_two_classes_are_classes_with_an_output_kernel():
 
 def test_refusals():
     X, Y = examples(40, 4)
-    with pytest.raises(ValueError, match="Pegasos has no output kernel"):
+    with pytest.raises(ValueError, match="pegasos has no output kernel"):
         model_of(Pegasos(), KAPPA).fit(X, Y)
     with pytest.raises(ValueError, match="does not know output kernels"):
         model_of(FunctionalDescent(budget=Project(9)), KAPPA).fit(X, Y)

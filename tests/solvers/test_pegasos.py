@@ -194,7 +194,10 @@ def test_protocols_and_errors():
         with pytest.raises(ValueError, match=words):
             Pegasos(**params)
     for task, words in (
-        (KernelTask("novelty", n_examples=9), "learns classes; the task is 'novelty'"),
+        (
+            KernelTask("novelty", n_examples=9),
+            "several classes, not novelty",
+        ),
         (KernelTask("binary", bias=True, n_examples=9), "no bias"),
         (KernelTask("classes", 2, output_kernel=np.eye(2), n_examples=9), "no output kernel"),
     ):

@@ -167,9 +167,9 @@ def test_stop_rules_and_starts():
 
 def test_refusals():
     X, y = np.eye(4), np.array([0, 1, 0, 1])
-    with pytest.raises(ValueError, match="right or wrong; Regression"):
+    with pytest.raises(ValueError, match="is for problems whose outputs are right or wrong"):
         SVMRegressor(solver="perceptron").fit(X, y)
-    with pytest.raises(ValueError, match="regularises nothing"):
+    with pytest.raises(ValueError, match=r"nonnegative=\.\.\. needs another solver"):
         SVMClassifier(solver="perceptron", nonnegative=True).fit(X, y)
     with pytest.raises(ValueError, match="no slack to rescale"):
         SVMClassifier(solver="perceptron", rescaling="slack").fit(X, y)

@@ -16,26 +16,6 @@ EXIT_CODES = (
 )
 #: Formats of annotations, as `annotations/formats.py` has them.
 ANNOTATIONS = ("voc", "coco", "yolo", "imglab", "csv", "parse", "masks")
-SOLVERS = (
-    "auto",
-    "streaming_dual",
-    "out_of_core",
-    "dual_coordinate",
-    "proximal_newton",
-    "one_slack",
-    "n_slack",
-    "block_frank_wolfe",
-    "lasvm",
-    "larank",
-    "sonline",
-    "svmd",
-    "norma",
-    "functional_descent",
-    "pegasos",
-    "sampled_cuts",
-    "perceptron",
-    "meta_descent",
-)
 BUDGETS = ("oldest", "smallest", "project", "merge")
 KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")
@@ -80,6 +60,16 @@ def number(
 def passes(text: str) -> int | str:
     """A number of passes, or "auto"."""
     return text if text == "auto" else number(int, 1)(text)
+
+
+def solver(text: str) -> str:
+    """The name of a solver; those that there are load only where one is named."""
+    from ..solvers import NAMES
+
+    if text not in ("auto", *NAMES):
+        known = ", ".join(("auto", *NAMES))
+        raise argparse.ArgumentTypeError(f"{text!r} is not a solver; known are {known}")
+    return text
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -203,7 +193,7 @@ def add_train(commands: Any) -> None:
     limit = "stop after so long, and save the model so far"
     group.add_argument("--max-seconds", type=number(float, 0, True), metavar="S", help=limit)
     how = "auto: small files are loaded, larger ones learnt from out of core, pipes in one pass"
-    group.add_argument("--solver", choices=SOLVERS, default="auto", metavar="NAME", help=how)
+    group.add_argument("--solver", type=solver, default="auto", metavar="NAME", help=how)
     one = (
         "a parameter of --solver, such as sample=200 or 'schedule=ConstantDamping(scale=0.5)'; may "
         "be repeated"

@@ -19,7 +19,7 @@ from ..run.record import Record
 from ..saving.models import Saving
 from ..saving.schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
-from ..solvers.kernel_learner import KernelTask, TakesSlack
+from ..solvers.kernel_learner import KernelTask
 from ..streams import ArrayStream, Chunk
 from ..system.sentences import Option, Sentence
 from .coding.flat_weights import flattened, intercept_size, unflattened
@@ -254,52 +254,16 @@ class SVMClassifier(
     def _kernel_task(self, solver) -> KernelTask:
         """What is to be learnt: signed margins where the solver can, else classes."""
         kappa = output_matrix(self.output_kernel, self.classes_)
-        K, kind = len(self.classes_), self._kind(solver)
-        if kind not in solver.kinds:
-            raise ValueError(
-                Sentence(
-                    f"{type(solver).__name__} learns two classes, y has {K}; use ",
-                    Option("solver", "larank"),
-                    ".",
-                )
-            )
-        if kind == "binary" and kappa is not None:
-            raise ValueError(f"{type(solver).__name__} has no output kernel; use 'larank'.")
-        if kind == "classes":
-            self._check_rescaling(solver)
-            self._check_loss(solver)
-        outputs = 1 if kind == "binary" else K
+        kind = self._kind(solver)
+        outputs = 1 if kind == "binary" else len(self.classes_)
         return KernelTask(kind, outputs, self.loss_matrix_, kappa, rescaling=self.rescaling)
 
-    def _check_loss(self, solver) -> None:
-        """LaRank has the 0-1 loss in its margins."""
-        is_blind = isinstance(solver, LaRank) and not solver.sensitive
-        if is_blind and np.any(self.loss_matrix_ != 1.0 - np.eye(len(self.classes_))):
-            raise ValueError(
-                Sentence(
-                    "LaRank learns for the 0-1 loss and would leave ",
-                    Option("loss", ...),
-                    " out; use ",
-                    Option("solver", "sonline"),
-                    ", which is LaRank with a loss.",
-                )
-            )
-
-    def _check_rescaling(self, solver) -> None:
-        """Slack rescaling changes the dual of several classes; where all losses are 1, nothing."""
-        is_plain = isinstance(self.loss, str) and self.loss == "zero_one"
-        if self.rescaling == "slack" and not (is_plain or isinstance(solver, TakesSlack)):
-            raise ValueError(
-                f"{type(solver).__name__} has the loss of several classes in the margin: its steps "
-                "are those of margin rescaling. With a kernel, rescaling='slack' is for "
-                "'functional_descent', 'pegasos', 'one_slack' and 'sampled_cuts'."
-            )
-
     def _kind(self, solver) -> str:
+        kinds = solver.traits.kernel.kinds
         is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
-        takes_more = "classes" in solver.kinds and (self._may_grow or not is_plain)
+        takes_more = "classes" in kinds and (self._may_grow or not is_plain)
         is_pair = len(self.classes_) == 2 and not takes_more
-        return "binary" if is_pair and "binary" in solver.kinds else "classes"
+        return "binary" if is_pair and "binary" in kinds else "classes"
 
     def _kernel_targets(self, chunk):
         """Targets and factors of C of a chunk; classes that are new may be made room for."""

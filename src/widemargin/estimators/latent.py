@@ -20,7 +20,7 @@ from ..run.callbacks import SklearnCallbacks, with_callbacks
 from ..run.rounds import COLUMNS, LatentData, Rounds, concave_convex
 from ..saving.models import LEARNT
 from ..saving.schema import Array, Schema
-from ..solvers import Uncertified
+from ..solvers import traits_of
 from ..stopping import StopReason
 from ..system.user_warnings import warn_user
 from .coding.weights import checked_weights
@@ -66,7 +66,7 @@ class LatentEstimator(ProblemEstimator):
                 f"solver is {self.solver!r}; hidden variables are completed over all data, which "
                 "a stream does not show. Use a solver that has all data, or 'auto'."
             )
-        if self.solver != "auto" and isinstance(named_solver(self.solver), Uncertified):
+        if self.solver != "auto" and traits_of(named_solver(self.solver)).uncertified:
             raise ValueError(
                 f"solver is {self.solver!r}, which has no objective that rounds could lower. Use "
                 "'auto' or another solver."

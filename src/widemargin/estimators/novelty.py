@@ -15,6 +15,7 @@ from ..saving.models import Saving
 from ..saving.schema import Schema
 from ..solvers import SVMD
 from ..solvers.kernel_learner import KernelTask
+from ..solvers.traits import check_task
 from .coding.weights import checked_weights, example_weights
 from .learning.fitting import SolverParameters, checked_inputs, is_number
 from .learning.kernel import KernelModel
@@ -151,8 +152,7 @@ class NoveltyDetector(
         if not is_number(self.nu) or not 0 < self.nu < 1:
             raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}.")
         solver = super()._streaming_solver()
-        if "novelty" not in solver.kinds:
-            raise ValueError(f"{type(solver).__name__} learns classes; use 'svmd' or 'norma'.")
+        check_task(solver, KernelTask("novelty"))
         return solver if solver.nu is not None else replace(solver, nu=float(self.nu))
 
     def _kernel_task(self, solver) -> KernelTask:

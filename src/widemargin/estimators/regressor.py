@@ -156,8 +156,6 @@ stop, warm_start, random_state
 
     def _kernel_task(self, solver) -> KernelTask:
         """What is to be learnt."""
-        if "real" not in solver.kinds:
-            raise ValueError(f"{type(solver).__name__} learns classes; use 'svmd' or 'norma'.")
         return KernelTask("real", epsilon=float(self.epsilon))
 
     def _kernel_targets(self, chunk):

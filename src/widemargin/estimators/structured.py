@@ -95,6 +95,9 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         is_real = isinstance(entries, np.ndarray) and entries.dtype.kind == "f"
         if is_real and not np.isfinite(entries).all():
             raise ValueError("X contains NaN or infinity.")
+        width = getattr(self._problem, "n_inputs", None)
+        if width is not None and getattr(X, "ndim", 0) == 2 and X.shape[1] != width:
+            raise ValueError(f"X has {X.shape[1]} features; {self._problem} takes {width}.")
         if sp.issparse(X):
             return (input_of(self._problem, X, i) for i in range(X.shape[0]))
         return X

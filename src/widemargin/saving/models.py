@@ -39,21 +39,6 @@ from .header import (
 from .schema import LABELS, Array, Mismatch, Schema, check, check_items
 from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
-#: Estimators that a file may name.
-KNOWN = (
-    "ImageSegmenter",
-    "LatentSVM",
-    "LatentStructuredSVM",
-    "MultilabelClassifier",
-    "NoveltyDetector",
-    "ObjectLocaliser",
-    "Ranker",
-    "SVMClassifier",
-    "SVMRegressor",
-    "SequenceTagger",
-    "StructuredSVM",
-    "TaxonomyClassifier",
-)
 #: Those whose problem is code, and has to be given again.
 WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
@@ -209,8 +194,9 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
     """
     arrays, header = read_arrays(path)
     name = header["estimator"] = todays(header.get("estimator"))
-    if name not in KNOWN:
-        raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {list(KNOWN)}.")
+    known = import_module("widemargin.estimators").__all__
+    if name not in known:
+        raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {known}.")
     if name in WITH_PROBLEM and problem is None:
         raise ValueError(
             f"{path}: a {name}'s problem is code and is not in the file; "

@@ -4,6 +4,7 @@ Solvers are frozen parameters. `solver=` of an estimator takes an instance or a 
 Files that begin with _ are imported inside their folder only.
 
 protocol               `Solver`, `Bound`, `Start`
+traits                 what a solver can do: `Traits`, `Linear`, `KernelMachines`
 learner                what a streaming solver makes: `Learner`, `StreamingSolver`, `Progressive`
 kernel_learner         what a kernel solver makes: `KernelSolver`, `KernelLearner`, `KernelTask`,
                        `Part`
@@ -23,8 +24,6 @@ lasvm/                 kernel machines of two classes
 larank/                kernel machines of several classes: LaRank, SOnline
 svmd/                  gradient steps in the space of functions: SVMD, NORMA
 """
-
-from typing import Any
 
 from ..kernels.budgets import BUDGETS, Merge, Oldest, Project, Smallest
 from .block_frank_wolfe import BlockFrankWolfe
@@ -67,6 +66,7 @@ from .protocol import Bound, Mistakes, Solver, Start, Surrounds, Uncertified
 from .proximal_newton.solver import ProximalNewton
 from .streaming_dual.solver import Explore, Fill, OnGap, Ratio, StreamingDual
 from .svmd.solver import NORMA, SVMD
+from .traits import names_that, traits_of
 from .wrappers import Averaged, Cached, Incremental, Threaded
 
 #: What `solver="..."` means.
@@ -96,19 +96,9 @@ CHOICES = {
     for kinds in (SCHEDULES, WORKING_SETS, RESIDUALS, INNER, BUDGETS.values(), STREAM_SCHEDULES)
     for kind in kinds
 }
-#: Those that learn kernel machines; some of them learn linear models too (`needs_kernel`).
-KERNEL_NAMES = tuple(name for name, kind in NAMES.items() if isinstance(kind(), KernelSolver))
-
-
-def needs_kernel(solver: Any) -> bool:
-    """Whether a solver learns kernel machines and no linear models."""
-    is_linear = isinstance(solver, Uncertified | Solver)
-    return isinstance(solver, KernelSolver) and not is_linear
-
 
 __all__ = [
     "CHOICES",
-    "KERNEL_NAMES",
     "NAMES",
     "NORMA",
     "SVMD",
@@ -163,5 +153,6 @@ __all__ = [
     "Threaded",
     "Uncertified",
     "UniformDraws",
-    "needs_kernel",
+    "names_that",
+    "traits_of",
 ]

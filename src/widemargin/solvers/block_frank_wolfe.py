@@ -12,7 +12,7 @@ Non-negative weights: the curvature along the step is an upper bound, the step i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..parameters import check_numbers, whole
 from ..planes import FULL, DualState, compact, grow_state, renewed, seeded_state, settle, take_in
 from ..run.bounds import DualPoint
 from .protocol import Bound
+from .traits import Linear, Traits
 
 
 class BlockState(NamedTuple):
@@ -58,6 +59,8 @@ class BlockFrankWolfe:
     pairwise: int = 2
     gap_sampling: bool = True
     patience: int = 10
+
+    traits: ClassVar[Traits] = Traits(Linear())
 
     def __post_init__(self):
         check_numbers(self, pairwise=whole(0), patience=whole(0))

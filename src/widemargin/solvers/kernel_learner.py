@@ -22,9 +22,8 @@ import numpy as np
 from ..kernels.support import Support
 from ..saving.schema import Schema
 from .learner import Progressive
+from .traits import Traits
 
-#: What a kernel machine may be asked to learn.
-KINDS = ("binary", "classes", "real", "novelty")
 #: Arrays of learners that are kernel values: where they are missing, `restore` does without.
 KERNEL_VALUES = ("gram.", "values", "P")
 
@@ -70,7 +69,7 @@ class KernelTask:
     Parameters
     ----------
     kind : str
-        One of `KINDS`.
+        One of `traits.KINDS`.
     n_outputs : int
         Number of functions f_k: 1, or the number of classes.
     cost : array (K, K), optional
@@ -86,7 +85,7 @@ class KernelTask:
     epsilon : float
         Errors of "real" that cost nothing.
     rescaling : "margin" or "slack"
-        What the cost of "classes" scales; "slack" is for solvers that are `TakesSlack`.
+        What the cost of "classes" scales.
     """
 
     kind: str
@@ -176,13 +175,11 @@ class KernelLearner(Protocol):
 class KernelSolver(Protocol):
     """Frozen parameters, from which a learner of support patterns is made.
 
-    `kinds` are the tasks that it can learn, `epochs` the passes over the data that `fit` makes;
-    `uncertified` says why there is no objective, or is None.
+    `traits` says what it can learn; `epochs` are the passes over the data that `fit` makes.
     """
 
-    kinds: tuple[str, ...]
+    traits: Traits
     epochs: int
-    uncertified: str | None
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -218,13 +215,6 @@ class ChoosesFromAll(Protocol):
     """A kernel solver that may want all rows in memory as one part."""
 
     chooses_from_all: bool
-
-
-@runtime_checkable
-class TakesSlack(Protocol):
-    """A kernel solver that rescales the slacks of classes, too."""
-
-    takes_slack: bool
 
 
 def hinges(
@@ -392,18 +382,3 @@ class NoObjective(NoBias):
     """Mixin: the same without an objective to be certified."""
 
     dual = square_norm = float("nan")
-
-
-def check_task(solver: str, task: KernelTask, kinds: tuple[str, ...], mixes: bool = False) -> None:
-    """Refuse what a learner of classes without a bias cannot learn.
-
-    `mixes` says whether it knows output kernels.
-    """
-    if task.kind not in kinds:
-        raise ValueError(f"{solver} learns classes; the task is {task.kind!r}.")
-    if task.bias:
-        raise ValueError(f"{solver} has no bias; leave fit_intercept at 'auto'.")
-    if task.rescaling not in ("margin", "slack"):
-        raise ValueError(f"rescaling is {task.rescaling!r}; 'margin' or 'slack' is needed.")
-    if task.output_kernel is not None and not mixes:
-        raise ValueError(f"{solver} has no output kernel; use 'larank' or 'one_slack'.")

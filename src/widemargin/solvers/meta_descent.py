@@ -35,6 +35,7 @@ from ..compile import kernel
 from ..parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_numbers, whole
 from ..stopping import StopReason
 from .protocol import Mistakes
+from .traits import Linear, Traits, check_linear
 
 #: Visits between two times that all coordinates are brought up to date, at least.
 PIECE = 256
@@ -70,16 +71,19 @@ class MetaDescent:
         A new permutation every epoch, or the order of the data.
     """
 
-    uncertified: ClassVar[str] = (
-        "stochastic meta-descent follows gradients and keeps no dual variables: there is no lower "
-        "bound to compare its objective with"
-    )
-
     step: float = 0.1
     meta_step: float = 0.05
     decay: float = 0.99
     passes: int = 10
     order: str = "random"
+
+    traits: ClassVar[Traits] = Traits(
+        Linear(
+            heeds=("rescaling",),
+            uncertified="stochastic meta-descent follows gradients and keeps no dual variables: "
+            "there is no lower bound to compare its objective with",
+        )
+    )
 
     def __post_init__(self):
         check_numbers(self, step=POSITIVE, meta_step=NOT_NEGATIVE, decay=SHARE, passes=whole(1))
@@ -88,11 +92,7 @@ class MetaDescent:
 
     def init(self, oracle, geometry, start=None) -> Descent:
         """First steps; weights of `start` or zeros."""
-        if not geometry.is_plain:
-            raise ValueError(
-                "meta_descent is for the regulariser 1/2 |w|^2: prior=... and nonnegative=... need "
-                "another solver, such as 'dual_coordinate'."
-            )
+        check_linear(self, oracle, geometry)
         n, d = oracle.n_examples, oracle.n_features
         w = np.zeros(d) if start is None else np.array(start.w, np.float64)
         factor = np.ones(n) if oracle.weights is None else np.array(oracle.weights, np.float64)

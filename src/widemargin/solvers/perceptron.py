@@ -35,6 +35,7 @@ from ..compile import kernel
 from ..parameters import check_numbers, whole
 from ..stopping import StopReason
 from .protocol import Mistakes
+from .traits import Linear, Traits, check_linear
 
 #: The loss counts this share of |delta|^2 against a score.
 FADE = 2.0**30
@@ -66,13 +67,17 @@ class Perceptron:
         A new permutation every epoch, or the order of the data.
     """
 
-    uncertified: ClassVar[str] = (
-        "the perceptron corrects mistakes and minimises no objective: there is no optimum to be "
-        "close to"
-    )
-
     passes: int = 10
     order: str = "random"
+
+    traits: ClassVar[Traits] = Traits(
+        Linear(
+            problems="outputs",
+            heeds=(),
+            uncertified="the perceptron corrects mistakes and minimises no objective: there is no "
+            "optimum to be close to",
+        )
+    )
 
     def __post_init__(self):
         check_numbers(self, passes=whole(1))
@@ -81,7 +86,7 @@ class Perceptron:
 
     def init(self, oracle, geometry, start=None) -> Corrections:
         """No corrections yet; the weights of `start` count as one."""
-        check_fits(oracle, geometry)
+        check_linear(self, oracle, geometry)
         n, d = oracle.n_examples, oracle.n_features
         w, step = np.zeros(d), np.zeros(1)
         if start is not None and np.any(start.w):
@@ -110,25 +115,6 @@ class Perceptron:
         if mistakes.count == 0:
             return StopReason.NO_MISTAKES
         return StopReason.PASSES if epochs >= self.passes else None
-
-
-def check_fits(oracle, geometry) -> None:
-    """Refuse what has no meaning for a perceptron."""
-    if not oracle.source.has_outputs:
-        raise ValueError(
-            f"perceptron needs outputs that are right or wrong; {oracle.source.name} "
-            "gives planes without them. Use 'dual_coordinate'."
-        )
-    if not geometry.is_plain:
-        raise ValueError(
-            "perceptron regularises nothing: prior=... and nonnegative=... need another solver, "
-            "such as 'dual_coordinate'."
-        )
-    if oracle.source.rescaling != "margin":
-        raise ValueError(
-            "perceptron corrects by predictions and has no slack to rescale; use "
-            "rescaling='margin', or another solver."
-        )
 
 
 @kernel

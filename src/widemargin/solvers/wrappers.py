@@ -8,7 +8,7 @@ Threaded      planes found by threads, a batch of examples at one w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,13 @@ from ..stopping import Reason
 from .block_frank_wolfe import BlockFrankWolfe
 from .cutting_planes.one_slack import OneSlack
 from .protocol import Bound, end_of
+from .traits import Traits, traits_of
+
+
+def around(solver: Any) -> Traits:
+    """What a wrapper of a solver can do."""
+    linear = traits_of(solver).linear
+    return Traits(linear and replace(linear, sources=("memory",)))
 
 
 class WrappedState(NamedTuple):
@@ -37,6 +44,11 @@ class Wrapper:
     """Mixin: what is asked of the solver inside."""
 
     solver: Any
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the solver inside, over data in memory."""
+        return around(self.solver)
 
     def wrapped(self, inner, memory) -> WrappedState:
         """The state of the solver inside, with one's own."""
@@ -209,6 +221,11 @@ class Threaded:
     solver: Any = field(default_factory=OneSlack)
     workers: int | None = None
     batch: int = 64
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the solver inside, over data in memory."""
+        return around(self.solver)
 
     def __post_init__(self):
         check_numbers(self, workers=whole(1).or_none, batch=whole(1))

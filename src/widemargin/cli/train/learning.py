@@ -14,7 +14,6 @@ from ...estimators.learning.chunks import Measurements, UnknownLabel, shown
 from ...estimators.learning.driving import fingerprint_of_rows, leave_examples, solver_of_stream
 from ...estimators.learning.kernel import Shuffled
 from ...run.passes import UNFINISHED
-from ...solvers import LaRank, LaSVM
 from ...solvers.out_of_core.disk_file import DiskFull
 from ...stopping import Callback
 from ...streams import ArrayStream
@@ -24,7 +23,7 @@ from ..reading.rows import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
 from ..reading.sequences import load_sequences
 from ..show.live import Watcher, say
 from ..show.words import EXAMPLES, label_text, many
-from .options import ONLINE, new_solver
+from .options import MAY_STREAM, new_solver
 from .planning import Plan, has_state
 
 #: A block of `OutOfCore` is at most this share of --memory.
@@ -115,7 +114,7 @@ def fit_kernel(
 def keep_to_memory(args: Any, model: Any, source: Any, classes: Any) -> Any:
     """Let --memory be the bound of a solver that has one; the classes, where they are known."""
     solver, known = solver_of_stream(model, source, classes)
-    if isinstance(solver, LaRank | LaSVM) and "memory" not in dict(args.settings):
+    if hasattr(solver, "memory") and "memory" not in dict(args.settings):
         model.solver = dataclasses.replace(solver, memory=args.memory / 2)
     return known
 
@@ -163,7 +162,7 @@ def fit_loaded(
 ) -> Loaded:
     """Fit to data in memory."""
     X, y, weight = loaded.X, loaded.y, loaded.weight
-    online = plan.solver in ONLINE
+    online = plan.solver in MAY_STREAM
     if plan.passes is not None and not online:
         model.max_passes = plan.passes
     if classes is not None:

@@ -18,21 +18,24 @@ from ...estimators.learning.fitting import check_param_name
 from ...estimators.ranker import ranking_problem
 from ...losses import Taxonomy
 from ...saving.checkpoints import OWN
-from ...solvers import BUDGETS, CHOICES, NAMES
+from ...solvers import BUDGETS, CHOICES, NAMES, names_that
+from ...solvers.traits import learns_kind
 from ...streams.opening import SEQUENCES
 from ...system.locking import LOCK, Locked, check_free
 from ..errors import CommandError, UsageError
 from ..reading.rows import check_output, whole_numbers
 
-STREAMING = ("streaming_dual", "out_of_core")
+#: Solvers of weights that need a stream, or may have one, or need rows of numbers.
+STREAMING = names_that(lambda traits: traits.needs_stream)
+MAY_STREAM = names_that(lambda traits: traits.learns("memory") and traits.learns("stream"))
+OF_ROWS = names_that(lambda traits: traits.linear and not traits.linear.is_for_any)
 #: An object of parameters in a value of --set.
 CALL = re.compile(r"[A-Z]\w*\(.*\)", re.DOTALL)
 #: Solvers of kernel machines only, and of these and linear models.
-KERNEL_ONLY = ("lasvm", "larank", "sonline", "svmd", "norma")
-ONLINE = ("functional_descent", "pegasos")
-#: Those that take --buffer.
-BUFFERED = ("svmd", "norma", *ONLINE)
-KERNEL_SOLVERS = (*KERNEL_ONLY, *ONLINE, "one_slack", "sampled_cuts")
+KERNEL_ONLY = names_that(lambda traits: traits.needs_kernel)
+KERNEL_SOLVERS = names_that(lambda traits: traits.kernel)
+#: What kernel machines of a task are.
+KINDS = {"regress": "real", "novelty": "novelty"}
 #: Megabytes where --memory says nothing.
 MEMORY = 512.0
 #: Losses where --loss says nothing.
@@ -130,8 +133,11 @@ def check_task(args: Any) -> None:
         for name in ("template", "tabs", "comment"):
             if getattr(args, name):
                 raise UsageError(f"--{name} is for --format conll.")
-    if args.solver == "out_of_core" and args.task in ("tag", "rank"):
-        raise UsageError(f"--solver out_of_core is for rows; train {args.task} has streaming_dual.")
+    if args.solver in OF_ROWS and args.task in ("tag", "rank"):
+        known = ", ".join(names_that(lambda traits: traits.linear and traits.linear.is_for_any))
+        raise UsageError(
+            f"--solver {args.solver} is for rows; those for train {args.task} are {known}."
+        )
     if args.checkpoint and args.task in ("tag", "rank"):
         raise UsageError(f"--checkpoint is for rows; train {args.task} makes none.")
 
@@ -197,9 +203,11 @@ def check_kernel(args: Any) -> None:
     if args.task == "novelty":
         args.kernel = args.kernel or "rbf"
     kernel = args.kernel or "linear"
-    is_classifier = args.task not in ("regress", "novelty")
-    if is_kernel_machine(args) and not (is_classifier or args.solver in ("auto", "svmd", "norma")):
-        raise UsageError(f"--solver {args.solver} is not for {args.task}: svmd and norma are.")
+    if is_kernel_machine(args) and args.task in KINDS:
+        fitting = names_that(learns_kind(KINDS[args.task]))
+        if args.solver not in ("auto", *fitting):
+            words = " and ".join(fitting)
+            raise UsageError(f"--solver {args.solver} is not for {args.task}: {words} are.")
     if is_kernel_machine(args) and args.solver not in ("auto", *KERNEL_SOLVERS):
         known = ", ".join(KERNEL_SOLVERS)
         raise UsageError(f"--solver {args.solver} learns linear models; --kernel needs {known}.")
@@ -216,8 +224,9 @@ def check_kernel(args: Any) -> None:
         raise UsageError("--output-kernel is for kernel machines: add --kernel.")
     if args.budget is not None and args.buffer is None:
         raise UsageError("--budget says which pattern leaves a full buffer: add --buffer.")
-    if args.buffer is not None and not (is_kernel_machine(args) and args.solver in BUFFERED):
-        known = ", ".join(BUFFERED)
+    buffered = names_with("budget")
+    if args.buffer is not None and not (is_kernel_machine(args) and args.solver in buffered):
+        known = ", ".join(buffered)
         raise UsageError(f"--buffer is for kernel machines: --kernel, and --solver {known}.")
     if is_kernel_machine(args):
         check_kernel_machine(args)
@@ -232,19 +241,34 @@ def check_kernel_machine(args: Any) -> None:
             "--tol is the gap that --passes auto goes on to; with a kernel the passes are those of "
             "the solver: add --passes auto."
         )
-    if args.solver == "larank" and args.loss not in (None, "zero_one"):
-        raise UsageError("--solver larank learns for the 0-1 loss; use sonline with --loss.")
+    has_loss = args.loss not in (None, "zero_one")
+    if has_loss and args.solver != "auto" and not heeds_loss(args.solver):
+        known = ", ".join(name for name in KERNEL_SOLVERS if heeds_loss(name))
+        raise UsageError(
+            f"--solver {args.solver} learns for the 0-1 loss and would leave --loss out; those "
+            f"with a loss are {known}."
+        )
     name = args.solver
     if name == "auto":
         name = "lasvm" if args.task == "classify" else "svmd"
     asked = [*["--passes auto"] * (args.passes == "auto"), *["--verify"] * bool(args.verify)]
     solver: Any = NAMES[name]
-    reason = solver.uncertified
+    reason = solver.traits.kernel.uncertified
     if asked and reason is not None:
         raise UsageError(
             f"--solver {name} cannot prove a gap ({reason}): {' and '.join(asked)} is impossible "
             "with it."
         )
+
+
+def names_with(parameter: str) -> tuple[str, ...]:
+    """Solvers with a parameter of this name."""
+    return tuple(name for name, kind in NAMES.items() if hasattr(kind, parameter))
+
+
+def heeds_loss(name: str) -> bool:
+    """Whether kernel machines of a solver have a loss."""
+    return "loss" in NAMES[name].traits.kernel.heeds  # type: ignore[attr-defined]
 
 
 def kernel_options(args: Any) -> dict[str, Any]:

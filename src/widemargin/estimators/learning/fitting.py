@@ -31,7 +31,7 @@ from ...solvers import (
     Start,
     StreamingSolver,
     Uncertified,
-    needs_kernel,
+    traits_of,
 )
 from ...solvers.dual_coordinate.solver import batch_loop
 from ...stopping import Gap, Passes, Rule, Seconds, each_rule
@@ -116,15 +116,12 @@ def check_solver(solver: Any) -> None:
     inner = getattr(solver, "solver", None)
     if inner is not None:
         check_solver(inner)
-        if isinstance(inner, Uncertified):
+        lacks = None if traits_of(inner).learns("memory") else "epochs over data in memory"
+        lacks = "an objective" if traits_of(inner).uncertified else lacks
+        if lacks is not None:
             raise ValueError(
-                f"{type(solver).__name__} works on an objective, and {type(inner).__name__} has "
-                "none; use it as it is."
-            )
-        if not isinstance(inner, Solver):
-            raise ValueError(
-                f"{type(solver).__name__} works on epochs over data in memory, and "
-                f"{type(inner).__name__} has none; use it as it is."
+                f"{type(solver).__name__} works on {lacks}, and {type(inner).__name__} has none; "
+                "use it as it is."
             )
 
 
@@ -269,7 +266,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     """Run the estimator's solver on the oracle; sets `solver_`, `certificate_`, `history_`."""
     auto = isinstance(estimator.solver, str) and estimator.solver == "auto"
     solver = pick_solver(oracle, geometry) if auto else named_solver(estimator.solver)
-    if needs_kernel(solver):
+    if traits_of(solver).needs_kernel:
         raise ValueError(
             f"{type(solver).__name__} learns kernel machines, and {type(estimator).__name__} is a "
             "linear model; use SVMClassifier(kernel=...)."
@@ -284,7 +281,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
     last = run(solver, oracle, geometry, rng, ready, train_loss, start)
     estimator.solver_ = solver
     estimator.certificate_ = last.certificate
-    estimator.uncertified_ = solver.uncertified if isinstance(solver, Uncertified) else None
+    estimator.uncertified_ = traits_of(solver).uncertified
     estimator.history_ = last.history
     estimator.stopped_by_ = reason_of(last, stop)
     if estimator.warm_start:

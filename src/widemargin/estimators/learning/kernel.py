@@ -26,15 +26,16 @@ from ...kernels.functions import (
 )
 from ...kernels.outputs import output_matrix, warn_unless_psd
 from ...kernels.support import Machine, Support
-from ...run.epochs import Certificate
+from ...run.certificate import Certificate
 from ...run.kernel_certificate import Asked, Measurement, why_indefinite
 from ...run.kernels import KernelRun, machine_now, measure
 from ...run.record import Record
 from ...run.streams import check_same
 from ...saving.schema import Array, Entry, Mismatch, Schema, Size, check
 from ...saving.tensorfile import named, under
-from ...solvers import KERNEL_NAMES, NAMES, needs_kernel
-from ...solvers.kernel_learner import ChoosesFromAll, KernelSolver, KernelTask, Part
+from ...solvers import NAMES, names_that, traits_of
+from ...solvers.kernel_learner import ChoosesFromAll, KernelTask, Part
+from ...solvers.traits import check_task
 from ...stopping import HeldOut, TrainingHinge
 from ...streams import ArrayStream, Chunk, Stream
 from ...streams.fingerprint import Fingerprint, hashed_items
@@ -140,8 +141,8 @@ class KernelModel(Streaming):
             return True
         if isinstance(self.solver, str) and self.solver not in NAMES:
             return False
-        solver = NAMES[self.solver]() if isinstance(self.solver, str) else self.solver
-        return needs_kernel(solver)
+        solver = NAMES[self.solver] if isinstance(self.solver, str) else self.solver
+        return traits_of(solver).needs_kernel
 
     @property
     def _is_precomputed(self) -> bool:
@@ -319,8 +320,8 @@ class KernelModel(Streaming):
         if isinstance(self.solver, str) and self.solver == "auto":
             return self._auto_kernel_solver()
         solver = named_solver(self.solver)
-        if not isinstance(solver, KernelSolver):
-            known = ", ".join(map(repr, KERNEL_NAMES))
+        if traits_of(solver).kernel is None:
+            known = ", ".join(names_that(lambda traits: traits.kernel))
             raise ValueError(
                 f"solver is {solver!r}, which learns linear models; kernel={self.kernel!r} needs "
                 f"one of {known}."
@@ -342,6 +343,7 @@ class KernelModel(Streaming):
             task.C, task.bias = float(self.C), self.fit_intercept is True
             if task.cost is not None:
                 check_magnitude("A cost of the loss", task.cost)
+            check_task(solver, task)
             return task
 
         run = KernelRun(solver, make_task, self._new_support, rng, self._oracle_of, self.tol)
@@ -435,9 +437,9 @@ class KernelModel(Streaming):
     def _proven(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
         if not self.is_kernel_machine:
             return super()._proven(stream, fingerprint)
-        if self.solver_.uncertified is not None:
-            name = type(self.solver_).__name__
-            raise ValueError(f"{name} has no certificate: {self.solver_.uncertified}.")
+        why = self.solver_.traits.kernel.uncertified
+        if why is not None:
+            raise ValueError(f"{type(self.solver_).__name__} has no certificate: {why}.")
         if self._is_precomputed:
             raise ValueError(
                 "`fit` with kernel='precomputed' makes the certificate itself: "

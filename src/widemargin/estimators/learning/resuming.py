@@ -18,7 +18,7 @@ from ...run.record import Record, books_of, give_back
 from ...run.streams import StreamRun
 from ...saving.models import refusing
 from ...saving.schema import Mismatch
-from ...solvers import OutOfCore
+from ...solvers import traits_of
 from ...solvers.streaming_dual.example_arrays import NotPlain
 from ...stopping import StopReason
 from ...streams import ArrayStream, Chunk, Stream
@@ -64,10 +64,10 @@ class GoesOn:
             self._check_fresh()
             self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
             run = self._run = self._new_run()
-            if isinstance(run.solver, OutOfCore):
+            if traits_of(run.solver).keeps_data:
                 raise ValueError(
-                    "out_of_core reads a stream to its end; partial_fit has none. Use "
-                    "solver='streaming_dual' or 'auto'."
+                    f"{type(run.solver).__name__} reads a stream to its end; partial_fit has none. "
+                    "Use solver='streaming_dual' or 'auto'."
                 )
             self._watch(run, None)
         self._check_unchanged()
@@ -196,7 +196,7 @@ class GoesOn:
     def _left_by_fit(self) -> str:
         """Why `partial_fit` cannot go on after `fit`."""
         name = type(self.solver_).__name__
-        if isinstance(self.solver_, OutOfCore):
+        if traits_of(self.solver_).keeps_data:
             left = f"{name} reads a stream to its end and leaves the weights alone; "
             return Sentence(left, Option("solver", "streaming_dual"), " learns on")
         left = f"`fit` by {name} keeps the weights alone, not what learning goes on from; with "

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from ...arrays.magnitudes import check_magnitudes
 from ...geometry import Geometry, check_size
 from ...oracle.making import make_oracle
-from ...run.epochs import Certificate
+from ...run.certificate import Certificate
 from ...run.passes import UNFINISHED, Driver
 from ...run.record import Record
 from ...run.streams import StreamRun, check_same, measure_stream
 from ...saving.checkpoints import Checkpoint
-from ...solvers import OutOfCore, StreamingDual, StreamingSolver
+from ...solvers import StreamingDual, names_that, traits_of
 from ...stopping import HeldOut, Reason, StopReason, each_rule
 from ...streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ...streams.fingerprint import Fingerprint
@@ -39,13 +39,12 @@ from .undoing import all_or_nothing
 
 #: What to do where the passes that `fit_stream` was told were too few.
 MORE_PASSES = Sentence("Increase ", Option("passes"), " or accept a larger ", Option("tol"), ".")
-#: Solvers that `fit` hands rows to as a stream; others have a loop of their own for them.
-STREAMING = (StreamingDual, OutOfCore)
 
 
 def is_streaming(solver: Any) -> bool:
-    """Whether `solver` of an estimator learns from streams only."""
-    return isinstance(named_solver(solver) if solver != "auto" else None, STREAMING)
+    """Whether `solver` of an estimator learns from streams only, so that rows are made one."""
+    is_auto = isinstance(solver, str) and solver == "auto"
+    return not is_auto and traits_of(named_solver(solver)).needs_stream
 
 
 class Streaming(GoesOn):
@@ -144,7 +143,7 @@ class Streaming(GoesOn):
         self._check_parameters()
         if checkpoint is not None and self._no_checkpoint is not None:
             raise TypeError(f"{type(self).__name__} makes no checkpoint: {self._no_checkpoint}.")
-        reads_once = isinstance(self._streaming_solver(), OutOfCore)
+        reads_once = traits_of(self._streaming_solver()).keeps_data
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
         self._begin_stream(stream, classes)
@@ -161,7 +160,8 @@ class Streaming(GoesOn):
                     " are impossible with it.",
                 )
             )
-        if isinstance(run.solver, OutOfCore) and checkpoint is not None:
+        keeps_data = traits_of(run.solver).keeps_data
+        if keeps_data and checkpoint is not None:
             run.solver = dataclasses.replace(run.solver, folder=checkpoint)
         saver = Checkpoint(checkpoint, self, run, stream, checkpoint_seconds)
         if verify is None:
@@ -177,7 +177,7 @@ class Streaming(GoesOn):
             self._settle(run, reason)
             self._put_away(run, saver, reason, keep_checkpoint)
         except BaseException:
-            if isinstance(run.solver, OutOfCore) and run.learner is not None:
+            if keeps_data and run.learner is not None:
                 put_away = run.learner.leave if checkpoint else run.learner.close
                 put_away()
             raise
@@ -200,7 +200,7 @@ class Streaming(GoesOn):
 
     def _put_away(self, run: StreamRun, saver: Checkpoint, reason: Reason, keep: bool) -> None:
         """Files of the run: kept if it was cut short, so that it can be taken up again."""
-        is_on_disk = isinstance(run.solver, OutOfCore)
+        is_on_disk = traits_of(run.solver).keeps_data
         # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
         if reason not in UNFINISHED and not (is_on_disk and reason == StopReason.PASSES):
             saver.finish(reason)
@@ -272,10 +272,11 @@ class Streaming(GoesOn):
         """The solver of a stream, or an error in words."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         solver = StreamingDual() if is_auto else named_solver(self.solver)
-        if not isinstance(solver, StreamingSolver):
+        if not traits_of(solver).learns("stream"):
+            known = ", ".join(names_that(lambda traits: traits.learns("stream")))
             raise ValueError(
                 f"solver is {solver!r}, which needs all data at once; streams are learnt from by "
-                "'streaming_dual', 'out_of_core', 'functional_descent' or 'pegasos'."
+                f"{known}."
             )
         return solver
 

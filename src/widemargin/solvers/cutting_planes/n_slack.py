@@ -11,6 +11,7 @@ tol         the working set is solved to this fraction of the gap seen by the sw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...compile import kernel
 from ...parameters import NOT_NEGATIVE, check_numbers, whole
@@ -26,6 +27,7 @@ from ...planes import (
 )
 from ...run.bounds import DualPoint
 from ..protocol import Bound
+from ..traits import Linear, Traits
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class NSlack:
     tol: float = 0.1
     max_inner: int = 1000
     patience: int = 20
+
+    traits: ClassVar[Traits] = Traits(Linear())
 
     def __post_init__(self):
         check_numbers(self, tol=NOT_NEGATIVE, max_inner=whole(1), patience=whole(0))

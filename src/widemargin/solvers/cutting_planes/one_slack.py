@@ -28,8 +28,9 @@ from ...run.bounds import (
     dual_point,
     dual_sums,
 )
-from ..kernel_learner import KernelTask, check_task
+from ..kernel_learner import KernelTask
 from ..protocol import Bound
+from ..traits import KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelCuts
 from .simplex_qp import FREE, solve_clipped_qp, solve_simplex_qp
 
@@ -64,10 +65,10 @@ class OneSlack:
     patience: int = 50
     tol: float = 0.2
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
     epochs: ClassVar[int] = 2
-    uncertified: ClassVar[str | None] = None
+    traits: ClassVar[Traits] = Traits(
+        Linear(), KernelMachines(("binary", "classes"), ("loss", "rescaling", "output_kernel"))
+    )
 
     def __post_init__(self):
         check_numbers(self, patience=whole(0), tol=NOT_NEGATIVE)
@@ -108,7 +109,7 @@ class OneSlack:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples."""
-        check_task("OneSlack", task, self.kinds, mixes=True)
+        check_task(self, task)
         return KernelCuts(task, support, rng, self.patience, self.tol)
 
 

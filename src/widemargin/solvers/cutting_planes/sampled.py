@@ -27,8 +27,9 @@ from ...parameters import NOT_NEGATIVE, check_numbers, whole
 from ...run.bounds import DualPoint, no_point
 from ...stopping import StopReason
 from ..functional_descent.damping import sample_size
-from ..kernel_learner import KernelTask, check_task
+from ..kernel_learner import KernelTask
 from ..protocol import Bound
+from ..traits import KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelCuts
 from .one_slack import Cuts, OneSlack, combined, solved, with_cut
 
@@ -69,10 +70,13 @@ class SampledCuts:
     patience: int = 50
     tol: float = 0.05
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
-    uncertified: ClassVar[str | None] = (
-        "cuts of samples are estimates: the program over them bounds nothing"
+    traits: ClassVar[Traits] = Traits(
+        Linear(),
+        KernelMachines(
+            ("binary", "classes"),
+            ("loss", "rescaling", "output_kernel"),
+            "cuts of samples are estimates: the program over them bounds nothing",
+        ),
     )
 
     def __post_init__(self):
@@ -129,7 +133,7 @@ class SampledCuts:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelCuts:
         """A learner without examples; its samples are drawn from those with a hinge above 0."""
-        check_task("SampledCuts", task, self.kinds, mixes=True)
+        check_task(self, task)
         size = lambda n: min(sample_size(self.sample, n)[0], n)  # noqa: E731
         return KernelCuts(task, support, rng, self.patience, self.tol, size)
 

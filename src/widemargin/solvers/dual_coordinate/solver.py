@@ -25,6 +25,7 @@ Data packed as one of `layouts/shapes.py` has a loop of its own in `box.py`, `cl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from ...planes import (
 )
 from ...run.bounds import DualPoint
 from ..protocol import Bound
+from ..traits import Linear, Traits
 from . import _nodes as nodes
 from . import _separate as separate
 from . import box, classes
@@ -89,6 +91,8 @@ class DualCoordinate:
     cached_sweeps: int = 3
     worth: float = 0.1
     patience: int = 10
+
+    traits: ClassVar[Traits] = Traits(Linear())
 
     def __post_init__(self):
         if self.order not in ("random", "sequential"):

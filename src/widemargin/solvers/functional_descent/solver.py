@@ -56,8 +56,9 @@ from ...kernels.budgets import Project, check_budget
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, POSITIVE, Respelt, check_choice, check_numbers, whole
 from ...stopping import StopReason
-from ..kernel_learner import KernelTask, check_task
+from ..kernel_learner import KernelTask
 from ..protocol import Mistakes
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_task
 from ._kernel import KernelDescent
 from ._planes import PlaneDescent
 from ._revisits import TAKEN_ALONG
@@ -104,6 +105,12 @@ RESPELT = BUDGET_RESPELT | {
     "ceiling": "residuals=ClampedResiduals(ceiling=...)",
     "window": "working_set=UniformDraws(window=...) or ImportanceDraws(window=...)",
 }
+
+
+UNCERTIFIED = (
+    "functional descent has no fixed objective: each step minimises the hinge of its own sample "
+    "near the last function"
+)
 
 
 @dataclass(frozen=True)
@@ -165,11 +172,9 @@ GivenDamping or Radius
     inner: Any = field(default_factory=DualCoordinates)
     budget: Any = None
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
-    uncertified: ClassVar[str | None] = (
-        "functional descent has no fixed objective: each step minimises the hinge of its own "
-        "sample near the last function"
+    traits: ClassVar[Traits] = Traits(
+        Linear(SOURCES, uncertified=UNCERTIFIED),
+        KernelMachines(("binary", "classes"), ("loss", "rescaling", "output_kernel"), UNCERTIFIED),
     )
 
     respelt: ClassVar[dict[str, str]] = RESPELT
@@ -193,7 +198,7 @@ GivenDamping or Radius
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> KernelDescent:
         """A learner without patterns."""
-        check_task("FunctionalDescent", task, self.kinds, mixes=True)
+        check_task(self, task)
         if self.budget is not None and task.output_kernel is not None:
             raise ValueError(
                 "A budget of functional descent does not know output kernels; leave one of them "

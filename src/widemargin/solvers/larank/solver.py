@@ -18,7 +18,7 @@ seconds; counted work gives the same model again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from ...saving.tensorfile import under
 from ..dual_coordinate.box import shuffle
 from ..kernel_learner import KernelTask, Part
 from ..learner import PROGRESSIVE, Progressive, check_own
+from ..traits import KernelMachines, Traits, check_task
 from ._loops import (
     LIVE,
     SLOTS,
@@ -39,8 +40,8 @@ from ._loops import (
     WAIT,
     WAITING,
     Fresh,
-    Machine,
-    Rules,
+    LaRankRule,
+    LaRankState,
     declared,
     learn,
     settle,
@@ -59,7 +60,7 @@ DENSE_MEMORY, SPARSE_MEMORY = 200.0, 16.0
 MOST_SWEEPS = 100_000
 #: Numbers for each slot besides those of classes, rows between patterns included.
 SLOT_NUMBERS = 9
-#: Arrays of `Machine` with an entry, or a column, for each slot.
+#: Arrays of `LaRankState` with an entry, or a column, for each slot.
 SLOTTED = ("beta", "score", "own", "bound", "label", "row", "live", "place", "free", "purpose")
 
 
@@ -106,9 +107,7 @@ class LaRank:
     block: int = 64
     window: float = 10_000.0
 
-    kinds: ClassVar[tuple[str, ...]] = ("classes",)
-    uncertified: ClassVar[str | None] = None
-    sensitive: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(kernel=KernelMachines(("classes",), ("output_kernel",)))
 
     def __post_init__(self):
         if self.schedule not in SCHEDULES:
@@ -121,10 +120,7 @@ class LaRank:
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> LaRankLearner:
         """A learner of the classes of `task`."""
-        if task.kind not in self.kinds:
-            raise ValueError(f"{type(self).__name__} learns classes; the task is {task.kind!r}.")
-        if task.bias:
-            raise ValueError(f"{type(self).__name__} has no bias: it compares scores of classes.")
+        check_task(self, replace(task, cost=None))  # a loss that is only counted does no harm
         return LaRankLearner(self, task, support, rng)
 
 
@@ -132,7 +128,9 @@ class LaRank:
 class SOnline(LaRank):
     """As `LaRank`, with the loss of the task in the margin."""
 
-    sensitive: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        kernel=KernelMachines(("classes",), ("loss", "output_kernel"))
+    )
 
 
 class LaRankLearner:
@@ -156,7 +154,7 @@ class LaRankLearner:
         self.rules = self._rules(task.cost)
         self.n_rows = 0  # rows seen in the first pass
 
-    def _rules(self, cost: np.ndarray | None) -> Rules:
+    def _rules(self, cost: np.ndarray | None) -> LaRankRule:
         K = self.machine.beta.shape[0]
         flat = 1.0 - np.eye(K)
         cost = flat if cost is None else np.ascontiguousarray(cost, dtype=np.float64)
@@ -165,9 +163,9 @@ class LaRankLearner:
         for name, matrix in (("cost", cost), ("output_kernel", kappa)):
             if matrix.size and matrix.shape != (K, K):
                 raise ValueError(f"{name} has shape {matrix.shape}; {K} classes need ({K}, {K}).")
-        loss = cost if self.solver.sensitive else flat
+        loss = cost if isinstance(self.solver, SOnline) else flat
         tau = min(self.asked, self.solver.tau * (float(loss.max()) or 1.0))
-        return Rules(loss, cost, kappa, tau, self._price())
+        return LaRankRule(loss, cost, kappa, tau, self._price())
 
     def _price(self) -> float:
         """Cost of a kernel value computed, where an entry of a kept row costs 1."""
@@ -394,7 +392,7 @@ class LaRankLearner:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
-        self.machine = Machine(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
+        self.machine = LaRankState(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
         used = self.machine.live[: self.n_kept]
         check_own(self.support, used, self.machine.own, "machine.own")
         if "gram.values" in arrays:
@@ -437,13 +435,13 @@ def memory_of(solver: LaRank, support: Support) -> tuple[float, int]:
     return DENSE_MEMORY if support.dense else SPARSE_MEMORY, 2 * TOGETHER
 
 
-def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> Machine:
+def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> LaRankState:
     """No patterns; all operations equally likely."""
 
     def slots(dtype=np.float64, value=0) -> np.ndarray:
         return np.full(capacity, value, dtype)
 
-    return Machine(
+    return LaRankState(
         beta=np.zeros((n_outputs, capacity)),
         score=np.zeros((n_outputs, capacity)),
         own=slots(),

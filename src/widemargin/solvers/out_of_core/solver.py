@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,12 +43,11 @@ from ...run.bounds import DualSums, dual_point, dual_sums
 from ...run.loop import concluded
 from ...saving.schema import Array, Entry, Relation, Schema
 from ...saving.tensorfile import named, under
-from ...system.sentences import Option, Sentence
 from ..dual_coordinate.box import shuffle
-from ..dual_coordinate.solver import fused_loop
 from ..learner import PROGRESSIVE, Progressive, widened
+from ..traits import Linear, Traits, check_linear
 from ._blocks import BLOCK_BYTES, emptied
-from ._bounds import BlockBounds, Passes, Report
+from ._bounds import BlockBounds, DiskPasses, DiskReport
 from ._dual_store import DualStore
 from ._kept_rows import KeptRows, kept_rows
 from ._loops import LOOPS
@@ -92,6 +91,10 @@ class OutOfCore:
     block_bytes: int = BLOCK_BYTES
     folder: str | os.PathLike[str] | None = None
 
+    traits: ClassVar[Traits] = Traits(
+        Linear(("stream",), problems="rows", heeds=(), keeps_data=True)
+    )
+
     def __post_init__(self):
         check_numbers(self, inner_passes=whole(1), block_bytes=whole(1))
         if not isinstance(self.folder, str | os.PathLike | None):
@@ -99,15 +102,7 @@ class OutOfCore:
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""
-        if fused_loop(oracle, geometry) is None:
-            raise ValueError(
-                Sentence(
-                    "Training out of core needs rows of numbers with one label or target each, "
-                    "margin rescaling and |w|^2 as the regulariser. Use ",
-                    Option("solver", "streaming_dual"),
-                    ", which keeps planes and takes any problem, prior or non-negative weights.",
-                )
-            )
+        check_linear(self, oracle, geometry)
         return BlockDual(self, oracle, rng)
 
 
@@ -376,8 +371,8 @@ class BlockDual:
         tol: float,
         max_passes: int | None = None,
         deadline: float = np.inf,
-        on_progress: Callable[[Report], Any] | None = None,
-    ) -> Report:
+        on_progress: Callable[[DiskReport], Any] | None = None,
+    ) -> DiskReport:
         """Passes until the measured gap is at most `tol`.
 
         Parameters
@@ -389,9 +384,9 @@ class BlockDual:
         deadline : float
             In seconds of `time.perf_counter`; looked at between blocks.
         on_progress : callable, optional
-            Called with a `Report` after every pass; anything true ends the run.
+            Called with a `DiskReport` after every pass; anything true ends the run.
         """
-        return concluded(Passes(self, tol, max_passes, deadline, on_progress))
+        return concluded(DiskPasses(self, tol, max_passes, deadline, on_progress))
 
     def judge(self, tol: float) -> bool:
         """Whether `measure` was called, because the newest weights may be good enough."""

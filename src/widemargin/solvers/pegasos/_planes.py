@@ -28,6 +28,7 @@ from ...saving.schema import MOST, Array, Entry, Schema
 from ..learner import PROGRESSIVE, Progressive, WithoutObjective
 from ..protocol import Mistakes
 from ..streaming_dual.planes import taken, widening
+from ..traits import check_linear
 
 #: Places of `numbers`: t - 1, the factor of w, p, W, examples and entries that wait for a step,
 #: and of this epoch: hinges above 0, their sum, visits.
@@ -52,11 +53,7 @@ class Course(NamedTuple):
 
 def begun(solver, oracle, geometry: Geometry, regularisation: float, decay: float) -> Course:
     """No steps yet."""
-    if not geometry.is_plain:
-        raise ValueError(
-            "pegasos is for the regulariser 1/2 |w|^2: prior=... and nonnegative=... need another "
-            "solver, such as 'dual_coordinate'."
-        )
+    check_linear(solver, oracle, geometry)
     d = oracle.n_features
     numbers = np.zeros(9)
     numbers[[SCALE, P]] = 1.0

@@ -41,8 +41,9 @@ from ...parameters import POSITIVE, Numbers, Respelt, check_numbers, whole
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...stopping import StopReason
 from ...system.sentences import Option, Sentence
-from ..kernel_learner import KernelTask, Margins, NoObjective, Part, check_task, refuse_zero_margins
+from ..kernel_learner import KernelTask, Margins, NoObjective, Part, refuse_zero_margins
 from ..learner import PROGRESSIVE, Progressive
+from ..traits import SOURCES, KernelMachines, Linear, Traits, check_task
 from . import _planes as pegasos_planes
 from ._loops import Course, binary_steps, class_steps
 
@@ -50,6 +51,12 @@ UNKNOWN = Sentence(
     "Pegasos needs to know the number of examples for lambda = 1 / (n C). On a stream give it: ",
     Option("regularisation", ..., "Pegasos"),
     ".",
+)
+
+
+UNCERTIFIED = (
+    "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower bound "
+    "to compare its objective with"
 )
 
 
@@ -94,11 +101,9 @@ class Pegasos(Respelt):
     lag: float = 0.01
     budget: Any = None
 
-    kinds: ClassVar[tuple[str, ...]] = ("binary", "classes")
-    takes_slack: ClassVar[bool] = True
-    uncertified: ClassVar[str | None] = (
-        "Pegasos follows stochastic subgradients and keeps no dual variables: there is no lower "
-        "bound to compare its objective with"
+    traits: ClassVar[Traits] = Traits(
+        Linear(SOURCES, heeds=("rescaling",), uncertified=UNCERTIFIED),
+        KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
     )
     respelt: ClassVar[dict[str, str]] = RESPELT
     usual_budget: ClassVar[Any] = Project  # of the command line
@@ -112,7 +117,7 @@ class Pegasos(Respelt):
         self, task: KernelTask, support: Support, rng: np.random.Generator
     ) -> PegasosLearner:
         """A learner without patterns; `rng` is not used."""
-        check_task("Pegasos", task, self.kinds)
+        check_task(self, task)
         if self.regularisation is None and task.n_examples is None:
             raise ValueError(UNKNOWN)
         return PegasosLearner(self, task, support)

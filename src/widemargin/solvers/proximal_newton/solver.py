@@ -36,7 +36,7 @@ over the examples are in newton_loops.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -46,8 +46,8 @@ from ...parameters import Numbers, check_numbers, whole
 from ...run.bounds import DualPoint, box_point
 from ...run.certificate import relative_gap
 from ..dual_coordinate import box
-from ..dual_coordinate.solver import fused_loop
 from ..protocol import Bound
+from ..traits import Linear, Traits, check_linear
 from ._loops import (
     advance,
     arrange,
@@ -90,7 +90,7 @@ class ProximalState(NamedTuple):
     calm: np.ndarray  # (2,) sigma when the sleepers fell asleep, and the care taken
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     w: np.ndarray  # where it began
     hinge: float  # sum of C_i hinge_i there
     gap: float  # relative
@@ -125,18 +125,15 @@ class ProximalNewton:
     care: float = 1.5
     sample: bool = True
 
+    traits: ClassVar[Traits] = Traits(Linear(problems="pairs", heeds=()))
+
     def __post_init__(self):
         check_numbers(self, warm_passes=whole(0), nap=whole(0), care=Numbers(0.0, np.inf, "[]"))
         check_numbers(self, growth=Numbers(1.0), accuracy=Numbers(0.0, 1.0))
 
     def init(self, oracle, geometry, start=None) -> ProximalState:
         """Passes of coordinate ascent, and rough solutions of samples of growing size."""
-        if fused_loop(oracle, geometry) is not box:
-            raise ValueError(
-                "proximal_newton solves binary classification and regression only, without prior, "
-                "non-negativity, slack rescaling or a wrapper such as Cached. Use "
-                "'dual_coordinate' here."
-            )
+        check_linear(self, oracle, geometry)
         if oracle.n_features > MOST_FEATURES:
             raise ValueError(
                 f"proximal_newton keeps a square matrix of the {oracle.n_features} features; at "
@@ -215,7 +212,7 @@ class ProximalNewton:
         state.steps[0] += 1
         return state, bound
 
-    def step(self, geometry, data, cost, state: ProximalState, order: np.ndarray) -> Step:
+    def step(self, geometry, data, cost, state: ProximalState, order: np.ndarray) -> NewtonStep:
         """One Newton step on the examples of `order`."""
         sigma, w = float(state.sigma[0]), state.w.copy()
         # 1. the point b(w): its dual, and the gradient of the inner problem
@@ -236,7 +233,7 @@ class ProximalNewton:
             sigma *= self.growth
             state.sigma[0] = sigma
             if square <= 1e-24 * (1.0 + w @ w):
-                return Step(w, hinge, relative, 0.0)
+                return NewtonStep(w, hinge, relative, 0.0)
             respond(data, cost, state.beta, sigma, state.z, u, order)
             residual = w - u
         # 3. Newton direction and line search
@@ -246,7 +243,7 @@ class ProximalNewton:
         length = line_search(data, cost, state, sigma, residual, direction, order)
         state.w[:] += length * direction
         advance(state.z, state.slide, length, order)
-        return Step(w, hinge, relative, length)
+        return NewtonStep(w, hinge, relative, length)
 
     def dual_variables(self, oracle, state: ProximalState) -> np.ndarray:
         """b(w) of all examples, sleepers included; the centre moves there."""

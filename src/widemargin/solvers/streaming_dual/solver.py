@@ -19,7 +19,7 @@ cache, converge, forget).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from ...saving.schema import MOST, Array, Entry, Schema
 from ...system.sentences import Option, Sentence
 from ..dual_coordinate.solver import fused_loop
 from ..learner import PROGRESSIVE, Progressive
+from ..traits import Linear, Traits
 from ._classes import ClassCache
 from ._rows import RowCache
 from .planes import PlaneCache
@@ -194,6 +195,8 @@ class StreamingDual:
     memory: float = 256.0
     reserve: float = 0.5
     window: float = 10_000.0
+
+    traits: ClassVar[Traits] = Traits(Linear(("stream",)))
 
     def __post_init__(self):
         check_numbers(self, memory=UNBOUNDED, reserve=SHARE, window=UNBOUNDED)

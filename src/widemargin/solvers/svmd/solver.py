@@ -12,10 +12,21 @@ from typing import Any, ClassVar
 from ...kernels.budgets import RESPELT, Oldest, check_budget
 from ...kernels.support import Support
 from ...parameters import NOT_NEGATIVE, POSITIVE, SHARE, Numbers, Respelt, check_numbers, whole
-from ..kernel_learner import KINDS, KernelTask
+from ..kernel_learner import KernelTask
+from ..traits import KINDS, KernelMachines, Traits
 from ._learner import OnlineKernelMachine
 from ._losses import find_loss
-from ._state import Rule
+from ._state import SVMDRule
+
+
+def gradients(name: str) -> KernelMachines:
+    """What gradients in the space of functions learn."""
+    return KernelMachines(
+        tuple(KINDS),
+        ("loss", "output_kernel", "fit_intercept"),
+        f"{name} follows stochastic gradients in feature space and keeps no dual variables: there "
+        "is no lower bound to compare its objective with",
+    )
 
 
 @dataclass(frozen=True)
@@ -60,11 +71,7 @@ class SVMD(Respelt):
     epochs : int
     """
 
-    kinds: ClassVar[tuple[str, ...]] = KINDS
-    uncertified: ClassVar[str] = (
-        "SVMD follows stochastic gradients in feature space and keeps no dual variables: there is "
-        "no lower bound to compare its objective with"
-    )
+    traits: ClassVar[Traits] = Traits(kernel=gradients("SVMD"))
     adapts: ClassVar[bool] = True
     first: ClassVar[float] = 2.0  # step, in units of 1 / k(x, x)
     respelt: ClassVar[dict[str, str]] = RESPELT
@@ -114,11 +121,7 @@ class NORMA(Respelt):
     The others are those of `SVMD`; the first step is 1, not 2, by default.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = KINDS
-    uncertified: ClassVar[str] = (
-        "NORMA follows stochastic gradients in feature space and keeps no dual variables: there is "
-        "no lower bound to compare its objective with"
-    )
+    traits: ClassVar[Traits] = Traits(kernel=gradients("NORMA"))
     adapts: ClassVar[bool] = False
     first: ClassVar[float] = 1.0
     respelt: ClassVar[dict[str, str]] = RESPELT
@@ -162,7 +165,7 @@ def horizon(solver: Any) -> float:
     return 0.0 if solver.average is None or drops else max(1.0, float(solver.average))
 
 
-def make_rule(solver: Any, task: KernelTask) -> Rule:
+def make_rule(solver: Any, task: KernelTask) -> SVMDRule:
     """Parameters of the compiled loops that both solvers have."""
     c = solver.regularisation
     if c is None:
@@ -171,7 +174,7 @@ def make_rule(solver: Any, task: KernelTask) -> Rule:
         else:
             c = 0.0 if task.n_examples is None else 1.0 / (max(1, task.n_examples) * task.C)
     loss = find_loss(solver.loss, task.kind, solver.nu is not None)
-    return Rule(
+    return SVMDRule(
         c=float(c),
         C=float(task.C),
         mu=0.0,
