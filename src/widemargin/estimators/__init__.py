@@ -4,7 +4,7 @@ classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
 segmenter, pose                   images: masks, joints of bodies
-localiser                         images: the box of an object
+localiser, detector               images: the box of an object; any number of them, classes
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
@@ -13,6 +13,7 @@ coding/                           weights, labels and features into flat arrays,
 """
 
 from .classifier import SVMClassifier
+from .detector import ObjectDetector
 from .latent import LatentStructuredSVM
 from .latent_bags import LatentSVM
 from .localiser import ObjectLocaliser
@@ -32,6 +33,7 @@ __all__ = [
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectDetector",
     "ObjectLocaliser",
     "PoseEstimator",
     "Ranker",

@@ -15,6 +15,7 @@ matching           bipartite assignment, decoded by linear programming
 parts              places and kinds of parts that springs join into a tree
 segmentation       labels of the nodes of a graph, where neighbours attract
 windows            one window of an image out of all positions and sizes
+window_sets        a set of windows, of several classes; searched greedily
 bags               the hidden candidate of a bag; gives planes
 real_function      plain Python; the worked example of the tutorial
 weights            weights and starts of parts, checked where callers can reach compiled code
@@ -34,6 +35,7 @@ from .regression import Regression
 from .segmentation import Segmentation
 from .separate_labels import SeparateLabels
 from .shared_classes import SharedClasses
+from .window_sets import WindowSets
 from .windows import Windows
 
 __all__ = [
@@ -54,5 +56,6 @@ __all__ = [
     "Segmentation",
     "SeparateLabels",
     "SharedClasses",
+    "WindowSets",
     "Windows",
 ]

@@ -46,6 +46,7 @@ KNOWN = (
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectDetector",
     "ObjectLocaliser",
     "PoseEstimator",
     "Ranker",
