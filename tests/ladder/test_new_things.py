@@ -41,7 +41,7 @@ DEFINED = {
 #: What is looked for, as the map says it -> the file, and what a search for it would ask for.
 LOOK_UPS = {
     "Viterbi with loss augmentation": ("inference/viterbi.py", "path_by_errors"),
-    "the gradient step of LaRank": ("solvers/larank/_loops.py", "best_step"),
+    "the gradient step of LaRank": ("solvers/larank/_loops.py", "LaRankState"),
     "the adaptive schedule of a stream": ("solvers/streaming_dual/solver.py", "OnGap"),
     "the gap of a stream": ("run/streams.py", "measure_stream"),
     "`sample_weight` and class weights": ("estimators/coding/weights.py", "weights_of_classes"),
