@@ -816,7 +816,7 @@ def test_data_in_memory_is_drawn_from_as_a_whole(rule, form):
     X, Y = examples(400, seed=20)
     drawn: dict = {None: [], 60: []}
     for window, rows in drawn.items():
-        solver = FunctionalDescent(sample=10, working_set=DRAWS[rule](window), epochs=1)
+        solver = FunctionalDescent(sample=10, working_set=DRAWS[rule](window), passes=1)
         learner = make(solver, form(X), n=400)
         learn = learner._learn
 
@@ -858,7 +858,7 @@ def test_a_fit_draws_from_all_rows(rule):
     order = np.argsort(Y)
     found = {}
     for working_set in ("sequential", rule):
-        solver = FunctionalDescent(sample=10, working_set=DRAWS[working_set](), epochs=1)
+        solver = FunctionalDescent(sample=10, working_set=DRAWS[working_set](), passes=1)
         model = SVMClassifier(kernel="rbf", solver=solver, random_state=0)
         found[working_set] = model.fit(X[order], Y[order]).score(X, Y)
     assert found[rule] > found["sequential"] - 0.05
@@ -966,7 +966,7 @@ def test_partial_fit_takes_in_new_classes():
     ("params", "words"),
     [
         ({"sample": 0}, "sample must be None or a whole number above 0"),
-        ({"epochs": 1.5}, "epochs must be a whole number"),
+        ({"passes": 1.5}, "passes must be a whole number"),
         ({"tolerance": np.nan}, "tolerance must be None or a positive finite"),
         ({"average": -1.0}, "average must be None or"),
         (

@@ -57,7 +57,7 @@ PARTS = ("history.", "machine.", "run.")
 
 
 class Saving:
-    """`save(path)` for estimators."""
+    """Mixin: `save(path)` of estimators."""
 
     #: Fitted attributes that only this estimator has: arrays, numbers, strings.
     _saved: tuple[str, ...] = ()
@@ -317,7 +317,7 @@ def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A constructor parameter."""
+    """A constructor parameter as a header stores it."""
     if name in ("problem", "stop"):  # code
         return None
     if isinstance(value, Taxonomy):
@@ -356,7 +356,7 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
 
 
 def plain(value: Any, name: str) -> Any:
-    """A number, string, bool or None."""
+    """A number, string, bool or None as JSON has it."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -365,7 +365,7 @@ def plain(value: Any, name: str) -> Any:
 
 
 def plain_items(value: Any, name: str) -> Any:
-    """A plain value, or a list of such."""
+    """A plain value, or a list of plain values, as JSON has them."""
     if isinstance(value, list | tuple):
         return [plain(item, name) for item in value]
     return plain(value, name)

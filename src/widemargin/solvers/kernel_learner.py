@@ -175,11 +175,11 @@ class KernelLearner(Protocol):
 class KernelSolver(Protocol):
     """Frozen parameters, from which a learner of support patterns is made.
 
-    `traits` says what it can learn; `epochs` are the passes over the data that `fit` makes.
+    `traits` says what it can learn; `passes` are those over the data that `fit` makes.
     """
 
     traits: Traits
-    epochs: int
+    passes: int
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator

@@ -65,7 +65,7 @@ class OneSlack:
     patience: int = 50
     tol: float = 0.2
 
-    epochs: ClassVar[int] = 2
+    passes: ClassVar[int] = 2
     traits: ClassVar[Traits] = Traits(
         Linear(), KernelMachines(("binary", "classes"), ("loss", "rescaling", "output_kernel"))
     )
