@@ -191,7 +191,7 @@ def test_a_kernel_solver():
 
 
 def test_a_faster_loop_for_a_layout(monkeypatch):
-    from widemargin.layouts.shapes import BoxRows
+    from widemargin.layouts import BoxRows
     from widemargin.solvers.dual_coordinate.solver import BATCH
 
     loop, called = BATCH[BoxRows], []

@@ -312,6 +312,11 @@ random_state
         return checked_skeleton(self.skeleton, self.flips)
 
     @property
+    def edges_(self) -> list[tuple[int, int]]:
+        """Pairs of joints that are joined."""
+        return list(self._skeleton.edges)
+
+    @property
     def _body(self) -> Body:
         return Body(self.parts_, self.along_, self.parents_)
 

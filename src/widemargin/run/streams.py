@@ -21,8 +21,6 @@ import numpy as np
 from ..arrays.rounding import Bounded
 from ..arrays.rows import as_rows
 from ..geometry import Geometry
-from ..inputs.sequences import Sequences
-from ..layouts.shapes import BoxRows, ClassRows
 from ..oracle.protocol import lost_by_planes
 from ..solvers.kernel_learner import Part
 from ..solvers.learner import RenewsPoint
@@ -406,13 +404,10 @@ def fingerprint_of(stream: Stream, encode: Callable[[Chunk], Any]) -> Fingerprin
 
 def add_examples(fingerprint: Fingerprint, oracle: Oracle | Part) -> None:
     """The examples of an oracle."""
-    data = getattr(oracle, "data", None)
-    if isinstance(data, BoxRows | ClassRows):
-        fingerprint.add_rows(data.rows, data[1], oracle.weights)
-    elif isinstance(oracle, Part):
+    if isinstance(oracle, Part):
         add_part(fingerprint, oracle)
-    elif isinstance(oracle.X, Sequences):
-        fingerprint.add_sequences(oracle.X, oracle.Y, oracle.weights)
+    elif oracle.is_layout and oracle.data.truth.ndim == 1:
+        fingerprint.add_rows(oracle.data.rows, oracle.data.truth, oracle.weights)
     else:
         fingerprint.add_objects(oracle.X, oracle.Y, getattr(oracle, "weights", None))
 

@@ -40,11 +40,14 @@ def add_pictures(page: Report, model: Any, records: list[Annotated]) -> None:
         "frame is the object.",
     )
     page.section("What it finds")
-    for order, text in (("worst", "The images with the worst boxes."), ("best", "And the best.")):
-        page.embed(
-            lambda order=order: BoxesDisplay.from_estimator(model, records, order=order).figure_,
-            text,
-        )
+    page.embed(
+        lambda: BoxesDisplay.from_estimator(model, records, order="worst").figure_,
+        "The images with the worst boxes.",
+    )
+    page.embed(
+        lambda: BoxesDisplay.from_estimator(model, records, order="best").figure_,
+        "And the best.",
+    )
     if hasattr(model, "curve"):
         page.embed(
             lambda: BoxCurveDisplay.from_estimator(model, records).figure_,

@@ -291,9 +291,9 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
     if result["task"] in IMAGE_TASKS:
         page.text(f"{many(result['images'], 'images')}, {result['ms_an_image']:.1f} ms an image.")
         table = result.get("classes", {"all": result})
-        names = ("AP50", "AP75", "AP")
-        rows = [[label, *(f"{row[name]:.3f}" for name in names)] for label, row in table.items()]
-        page.table(("class", *names), rows)
+        scores = ("AP50", "AP75", "AP")
+        rows = [[label, *(f"{row[name]:.3f}" for name in scores)] for label, row in table.items()]
+        page.table(("class", *scores), rows)
         return
     if result["task"] == "rank":
         page.text(f"{result['name']}; left out: {many(result['skipped_queries'], 'queries')}.")

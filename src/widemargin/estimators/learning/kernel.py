@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, gen_batches
 
 from ...arrays.magnitudes import check_magnitude, check_total, largest, refuse_overflow
+from ...inputs.hashing import hashed_items
 from ...kernels.functions import (
     DENSE_COLUMNS,
     Precomputed,
@@ -38,10 +39,10 @@ from ...solvers.kernel_learner import ChoosesFromAll, KernelTask, Part
 from ...solvers.traits import check_task
 from ...stopping import HeldOut, TrainingHinge
 from ...streams import ArrayStream, Chunk, Stream
-from ...streams.fingerprint import Fingerprint, hashed_items
+from ...streams.fingerprint import Fingerprint
 from ...system.sentences import Option, Sentence
 from ..coding.weights import check_weights
-from .chunks import check_width, checked_rows
+from .chunks import check_width, checked_rows, distinct
 from .fitting import named_solver
 from .lasting import put_down, take_up
 from .streaming import Streaming
@@ -273,7 +274,7 @@ class KernelModel(Streaming):
         """Passes that `fit` would make over n examples with these labels; n is remembered."""
         self._n_rows_known = n
         if isinstance(self, ClassifierMixin):
-            self.classes_ = np.unique(y)
+            self.classes_ = distinct(y)
         return int(self._streaming_solver().epochs)
 
     def _check_parameters(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...inputs.saved import NotPlain
 from ...kernels.support import Machine, Support
 from ...run.kernels import KernelRun, machine_now
 from ...run.record import Record, books_of, give_back
@@ -20,7 +21,6 @@ from ...saving.models import known_solvers
 from ...saving.schema import Array, Mismatch, Schema, check
 from ...saving.tensorfile import named, under
 from ...solvers.kernel_learner import KERNEL_VALUES
-from ...solvers.streaming_dual.example_arrays import NotPlain
 
 #: What becomes of a model that cannot go on.
 ADVICE = (

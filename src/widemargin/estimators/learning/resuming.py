@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...inputs.saved import NotPlain
 from ...oracle.making import make_oracle
 from ...oracle.python import PythonOracle
 from ...run.record import Record, books_of, give_back
@@ -19,7 +20,6 @@ from ...run.streams import StreamRun
 from ...saving.models import refusing
 from ...saving.schema import Mismatch
 from ...solvers import traits_of
-from ...solvers.streaming_dual.example_arrays import NotPlain
 from ...stopping import StopReason
 from ...streams import ArrayStream, Chunk, Stream
 from ...system.platform import soft_interrupt
