@@ -18,6 +18,8 @@ TASKS = {
     "SequenceTagger": "tag",
     "Ranker": "rank",
     "NoveltyDetector": "novelty",
+    "ObjectLocaliser": "locate",
+    "ObjectDetector": "detect",
 }
 
 

@@ -17,7 +17,7 @@ SCOPES = {
 #: Tables with more classes show the most frequent confusions instead.
 MOST_CLASSES = 20
 #: What examples are called, where not so.
-EXAMPLES = {"tag": "sequences", "rank": "queries"}
+EXAMPLES = {"tag": "sequences", "rank": "queries", "locate": "images", "detect": "images"}
 
 
 def percent(value: float) -> str:
@@ -129,6 +129,8 @@ def certificate_line(certificate: Any, reason: str | None = None) -> str:
     if certificate is None:
         return f"no certificate: {reason or 'the solver has no objective'}"
     proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
+    if certificate.is_estimate:
+        proven = "estimated, the search is not exact"
     return (
         f"objective {certificate.primal:.7g}, lower bound {certificate.dual:.7g}, gap "
         f"{percent(certificate.gap)} ({proven})"
@@ -216,6 +218,8 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
         chosen = ("mean_loss", "ndcg@10", "map")
         known = [(key, float("nan") if result[key] is None else result[key]) for key in chosen]
         return [(key, f"{value:.6g}", value) for key, value in known]
+    if result["task"] in ("locate", "detect"):
+        return [(name, f"{result[name]:.3f}", result[name]) for name in ("AP50", "AP")]
     if result["task"] == "novelty":
         return [("novel", percent(result["novel"]), result["novel"])]
     found = [("error", percent(result["error"]), result["error"])]
