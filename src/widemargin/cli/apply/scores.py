@@ -20,6 +20,8 @@ TASKS = {
     "NoveltyDetector": "novelty",
     "ObjectLocaliser": "locate",
     "ObjectDetector": "detect",
+    "ImageSegmenter": "segment",
+    "PoseEstimator": "pose",
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ...annotations import Annotated, Segment
+from ...annotations import Annotated, Annotations, Segment, write_annotations
 from ...annotations.joints_mat import box_around
 from ...annotations.records import full
 from ...annotations.segments import bounds
@@ -17,9 +20,54 @@ from ...estimators.images.masks import mask_labels
 from ...inputs.images import ImageError, open_image
 from ...metrics import correct_keypoints, correct_parts, pixel_error
 from ..errors import CommandError
+from ..reading.images import image_paths, output_kind
+from ..show.speaking import say
+from ..show.words import many
+from .drawing import drawing_file
 
 #: Task -> formats that hold what it finds.
 FORMATS = {"segment": ("masks", "coco"), "pose": ("coco", "parse", "yolo")}
+
+
+def predict_shapes(args: Any, task: str, model: Any, target: Any) -> int:
+    """`predict`: a line for each image as it comes, or a file or folder for all."""
+    kind = output_kind(args, FORMATS[task], FORMATS[task])
+    skipped: list[str] = []
+    seen = all_shapes(args, task, model, skipped)
+    if kind == "json":
+        with target(args.output) as write:
+            for path, record, score in seen:
+                write(json.dumps(shape_line(task, path, record, score)) + "\n")
+    else:
+        records = [record for _, record, _ in seen]
+        skeleton = model.edges_ if task == "pose" else None
+        lost = write_annotations(Annotations(records, skeleton=skeleton), args.output, kind)
+        if +lost:
+            words = ", ".join(f"{name} ({count:,})" for name, count in sorted(lost.items()))
+            say(f"warning: {kind} cannot hold, and has lost: {words}")
+    if skipped:
+        say(f"{many(len(skipped), 'images')} left out")
+    return 0
+
+
+def all_shapes(
+    args: Any, task: str, model: Any, skipped: list[str]
+) -> Iterator[tuple[str, Annotated, float]]:
+    """What is found in each image; those that are broken are told where the user says so."""
+    taken: dict[str, int] = {}
+    for path in image_paths(args.data, sys.stdin):
+        try:
+            pixels = open_image(path)
+        except ImageError as error:
+            if not args.skip_bad_images:
+                raise CommandError(str(error)) from None
+            say(f"left out: {error}")
+            skipped.append(str(error))
+            continue
+        record, score = shape_record(task, model, path, pixels)
+        if args.draw:
+            save_shape(task, model, pixels, record, drawing_file(args.draw, path, taken))
+        yield path, record, score
 
 
 def shape_record(task: str, model: Any, path: str, pixels: np.ndarray) -> tuple[Annotated, float]:
@@ -27,7 +75,9 @@ def shape_record(task: str, model: Any, path: str, pixels: np.ndarray) -> tuple[
     size, name = (pixels.shape[1], pixels.shape[0]), os.path.basename(path)
     if task == "pose":
         joints, scores = model.find([pixels])
-        return Annotated(name, size, np.array([box_around(joints[0])]), joints=joints), float(scores[0])
+        return Annotated(name, size, np.array([box_around(joints[0])]), joints=joints), float(
+            scores[0]
+        )
     mask = model.predict([pixels])[0]
     labels = [label for label in model.classes_.tolist()[1:] if (mask == label).any()]
     masks = [Segment.from_array(mask == label) for label in labels]

@@ -290,6 +290,9 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
         return
     if result["task"] in IMAGE_TASKS:
         page.text(f"{many(result['images'], 'images')}, {result['ms_an_image']:.1f} ms an image.")
+        if result["task"] in ("segment", "pose"):
+            page.table(("", ""), [[name, text] for name, text, _ in headline(result)])
+            return
         table = result.get("classes", {"all": result})
         scores = ("AP50", "AP75", "AP")
         rows = [[label, *(f"{row[name]:.3f}" for name in scores)] for label, row in table.items()]

@@ -17,7 +17,8 @@ SCOPES = {
 #: Tables with more classes show the most frequent confusions instead.
 MOST_CLASSES = 20
 #: What examples are called, where not so.
-EXAMPLES = {"tag": "sequences", "rank": "queries", "locate": "images", "detect": "images"}
+IMAGES = ("locate", "detect", "segment", "pose")
+EXAMPLES = {"tag": "sequences", "rank": "queries", **dict.fromkeys(IMAGES, "images")}
 
 
 def percent(value: float) -> str:
@@ -220,6 +221,9 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
         return [(key, f"{value:.6g}", value) for key, value in known]
     if result["task"] in ("locate", "detect"):
         return [(name, f"{result[name]:.3f}", result[name]) for name in ("AP50", "AP")]
+    if result["task"] in ("segment", "pose"):
+        kinds = ("IoU", "error") if result["task"] == "segment" else ("PCP_strict", "PCK")
+        return [(name.replace("_", " "), percent(result[name]), result[name]) for name in kinds]
     if result["task"] == "novelty":
         return [("novel", percent(result["novel"]), result["novel"])]
     found = [("error", percent(result["error"]), result["error"])]

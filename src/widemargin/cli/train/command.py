@@ -15,7 +15,7 @@ from ...system.platform import INTERRUPTED
 from ...system.printable import path_words
 from ..apply.scores import evaluated
 from ..errors import CommandError, UsageError, as_message
-from ..reading.images import IMAGE_TASKS
+from ..reading.images import IMAGE_OPTIONS, IMAGE_TASKS
 from ..reading.rows import Watched, load_rows, model_options, naming, open_data
 from ..reading.sequences import load_sequences, open_sequences, sequences_of
 from ..show.live import Watcher, say
@@ -46,9 +46,9 @@ def train(args: Any) -> int:
         from .images import train_images
 
         return train_images(args)
-    for name in ("images", "skip_bad_images"):
-        if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} is for train {', '.join(IMAGE_TASKS)}.")
+    for name, tasks in IMAGE_OPTIONS.items():
+        if getattr(args, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} is for train {', '.join(tasks)}.")
     if args.continued is not None:
         return go_on(args)
     check_paths(args)
