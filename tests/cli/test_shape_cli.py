@@ -43,29 +43,13 @@ def folder(tmp_path_factory):
 
 
 def segment(folder, *more: str) -> list[str]:
-    images = ["--images", str(folder / "images"), "--size", "24"]
-    return [
-        "train",
-        "segment",
-        str(folder / "masks"),
-        *images,
-        "-o",
-        str(folder / "m.model"),
-        *more,
-    ]
+    data = [str(folder / "masks"), "--images", str(folder / "images"), "--size", "24"]
+    return ["train", "segment", *data, "-o", str(folder / "m.model"), *more]
 
 
 def pose(folder, *more: str) -> list[str]:
-    images = ["--images", str(folder / "dots"), "--types", "1"]
-    return [
-        "train",
-        "pose",
-        str(folder / "train.json"),
-        *images,
-        "-o",
-        str(folder / "p.model"),
-        *more,
-    ]
+    data = [str(folder / "train.json"), "--images", str(folder / "dots"), "--types", "1"]
+    return ["train", "pose", *data, "-o", str(folder / "p.model"), *more]
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,7 @@ def add_reading(parser: argparse.ArgumentParser, more: tuple[str, ...] = ()) -> 
 
 
 def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
-    """--json and --quiet."""
+    """The options --json and --quiet."""
     if json:
         parser.add_argument("--json", action="store_true", help="the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="only errors on standard error")
@@ -273,7 +273,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
-    """Kernel machines."""
+    """The options of kernel machines."""
     group = parser.add_argument_group("kernel machines: classify, regress, novelty")
     shape = "learnt online, in one or two passes (default: linear; rbf for novelty)"
     group.add_argument("--kernel", choices=KERNELS, help=shape)
@@ -292,7 +292,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
 
 
 def gamma(text: str) -> float | str:
-    """A positive number, or a word."""
+    """--gamma as a positive number, or one of its words."""
     return text if text in ("scale", "auto") else number(float, 0, True)(text)
 
 
