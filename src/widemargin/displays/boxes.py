@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.boxes import iou
-from ..estimators.images.boxes import objects_of, truths_of
+from ..inputs.boxes import objects_of, truths_of
 from ..inputs.images import image_name, open_image
 from ..metrics.boxes import OverlapRecall, PrecisionRecall, overlap_recall
 from .plots import COLOURS, import_pyplot

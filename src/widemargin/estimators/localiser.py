@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays.boxes import iou
 from ..images.levels import ImageWindows
+from ..inputs.boxes import cut_to_image, one_box, truths_of
 from ..inputs.images import ImageError, checked_list, image_name
 from ..problems.windows import PlainWindows, TrueWindow, Windows
 from ..run.callbacks import with_callbacks
@@ -17,9 +18,6 @@ from .images.boxes import (
     Candidates,
     best_boxes,
     candidate_boxes,
-    cut_to_image,
-    one_box,
-    truths_of,
     warn_of_unreached,
 )
 from .images.windowed import WindowEstimator
