@@ -125,7 +125,7 @@ class KernelModel(Streaming):
             return None
         if self._is_precomputed:
             solver, tol = Option("solver", "one_slack"), Option("tol")
-            return Sentence("Take ", solver, ", more epochs of the solver, or a larger ", tol, ".")
+            return Sentence("Take ", solver, ", more passes of the solver, or a larger ", tol, ".")
         return Sentence(
             "fit_stream with ",
             Option("passes", None),
@@ -202,7 +202,7 @@ class KernelModel(Streaming):
         checked_rows(Chunk(X, y))  # before they are shuffled: errors name the row
         order = check_random_state(self.random_state).permutation(X.shape[0])
         solver = self._streaming_solver()
-        most = solver.epochs if self.max_passes is None else min(solver.epochs, self.max_passes)
+        most = solver.passes if self.max_passes is None else min(solver.passes, self.max_passes)
         self._n_rows_known = n = X.shape[0]
         try:
             self.fit_stream(Shuffled(X, y, weights, order, solver=solver), passes=max(1, int(most)))
@@ -232,7 +232,7 @@ class KernelModel(Streaming):
         )
 
     def _run_so_far(self):
-        """A run that `fit` has put down is taken up again."""
+        """A run that `fit` has suspended is resumed."""
         if self.is_kernel_machine and self._is_precomputed:
             raise ValueError(f"{PRECOMPUTED}: use fit, not partial_fit.")
         return super()._run_so_far()
@@ -270,12 +270,12 @@ class KernelModel(Streaming):
             state = state | {"_machine": machine_now(run.learner).compacted()}
         return state
 
-    def planned_epochs(self, y, n: int) -> int:
+    def planned_passes(self, y, n: int) -> int:
         """Passes that `fit` would make over n examples with these labels; n is remembered."""
         self._n_rows_known = n
         if isinstance(self, ClassifierMixin):
             self.classes_ = distinct(y)
-        return int(self._streaming_solver().epochs)
+        return int(self._streaming_solver().passes)
 
     def _check_parameters(self) -> None:
         """All of them, whether the model has a kernel or not."""
