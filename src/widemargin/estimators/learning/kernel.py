@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, gen_batches
 
 from ...arrays.magnitudes import check_magnitude, check_total, largest, refuse_overflow
+from ...arrays.random import generator_of
 from ...inputs.hashing import hashed_items
 from ...kernels.functions import (
     DENSE_COLUMNS,
@@ -336,7 +337,7 @@ class KernelModel(Streaming):
         solver = self._streaming_solver()
         self._columns, self._is_fixed, self._trained = 0, False, None
         self._machine = self._lasting = None
-        rng = self._new_generator() if rng is None else rng
+        rng = generator_of(self.random_state) if rng is None else rng
 
         def make_task() -> KernelTask:
             task = self._kernel_task(solver)

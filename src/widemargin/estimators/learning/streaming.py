@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ...arrays.magnitudes import check_magnitudes
+from ...arrays.random import generator_of
 from ...geometry import Geometry, check_size
 from ...oracle.making import make_oracle
 from ...run.certificate import Certificate
@@ -288,13 +288,8 @@ class Streaming(GoesOn):
                 "data; a stream is limited by passes and max_seconds."
             )
         self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
-        rng = self._new_generator() if rng is None else rng
+        rng = generator_of(self.random_state) if rng is None else rng
         return StreamRun(solver, self._geometry, rng, self._oracle_of, self.tol)
-
-    def _new_generator(self) -> np.random.Generator:
-        """Random numbers of a fit."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return np.random.default_rng(seed)
 
     def _watch(self, run: StreamRun, stream: Stream | None) -> None:
         """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
