@@ -18,13 +18,13 @@ def is_other_data(model: Any, X: Any, y: Any, weights: Any, qid: Any) -> bool:
     reader = copy(model)
     reader._columns, reader._is_fixed = int(model.n_features_in_), True
     reader._may_grow = False
-    found = Fingerprint()
+    found, way = Fingerprint(), reader._way()
     try:
         stream: Any = ArrayStream(X, y, weight=weights, qid=qid)
         if hasattr(reader, "_by_query"):
             stream = reader._by_query(stream)
         for chunk in stream.chunks():
-            add_examples(found, reader._oracle_of(chunk))
+            add_examples(found, way.encode(chunk))
     except ValueError:  # not rows as a stream has them: the judge tells what is wrong
         return False
     return bool(known != found)

@@ -15,7 +15,6 @@ from ..kernels.outputs import output_matrix
 from ..losses import Taxonomy, cost_matrix
 from ..problems import Binary, Multiclass
 from ..run.callbacks import CallbackSupportMixin, with_callbacks
-from ..run.record import Record
 from ..saving.models import Saving
 from ..saving.schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
@@ -26,7 +25,7 @@ from .coding.flat_weights import flattened, intercept_size, unflattened
 from .coding.weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
 from .learning.chunks import Measurements, check_nodes, class_numbers, labels_of, shown
 from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, row_blocks
-from .learning.kernel import KernelModel
+from .learning.kernel_model import KernelModel
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
 
@@ -183,9 +182,7 @@ class SVMClassifier(
                 f"y has only one class, {shown(labels[0])}; at least two classes are needed."
             )
         self.loss_matrix_ = self._costs()
-        if self.is_kernel_machine:
-            return self._fit_kernel(X, y, checked_weights(sample_weight, X.shape[0]))
-        if is_streaming(self.solver):
+        if self.is_kernel_machine or is_streaming(self.solver):
             return self._fit_rows(X, y, checked_weights(sample_weight, X.shape[0]))
         weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
@@ -243,7 +240,7 @@ class SVMClassifier(
 
     # ------------------------------------------------------------ kernel machines
 
-    def _auto_kernel_solver(self):
+    def _kernel_solver(self):
         """LaSVM for two classes, if there can be no third; else LaRank, with its loss SOnline."""
         is_pair = not self._may_grow and len(getattr(self, "classes_", ())) == 2
         is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
@@ -263,13 +260,13 @@ class SVMClassifier(
         is_pair = len(self.classes_) == 2 and not (self._may_grow and "classes" in kinds)
         return "binary" if is_pair and "binary" in kinds else "classes"
 
-    def _kernel_targets(self, chunk):
+    def _kernel_targets(self, chunk, solver):
         """Targets and factors of C of a chunk; classes that are new may be made room for."""
         if self._may_grow:
             self._admit_classes(chunk)
         label = class_numbers(self.classes_, chunk)
         weights = self._chunk_weights(chunk, label)
-        if self._kind(self._streaming_solver()) == "classes":
+        if self._kind(solver) == "classes":
             return label.astype(np.int64), weights
         signed = self._signed(label)
         if self.rescaling == "margin":
@@ -277,13 +274,9 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
-    def _rest(self) -> None:
+    def _open(self, run, books: dict[str, Any]) -> None:
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
-        run: Any = self._run
-        is_open = run.learner.task.kind == "classes" and self.class_weight is None
-        super()._rest()
-        if isinstance(self._lasting, Record):
-            self._lasting.books["may_grow"] |= is_open
+        books["may_grow"] |= run.learner.task.kind == "classes" and self.class_weight is None
 
     def _own_books(self) -> dict[str, Any]:
         return super()._own_books() | {"may_grow": self._may_grow}
@@ -399,7 +392,7 @@ class SVMClassifier(
             Array("loss_matrix_", "f8", ("K", "K"), low=0),
             Array("class_weights_", "f8", ("K",), low=0, optional=True),
             Derived("outputs", "classes_", lambda labels: 1 if len(labels) == 2 else len(labels)),
-            *self._declared_outputs("outputs"),
+            *self._way().declared("outputs"),
         )
 
     def _flat_weights(self) -> np.ndarray:
@@ -448,12 +441,9 @@ class SVMClassifier(
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""
         check_is_fitted(self)
         X = checked_inputs(self, X)
-        if self.is_kernel_machine:
-            scores = self._kernel_scores(X)
-            if scores.shape[1] == 2:  # two classes that each have a function
-                scores = scores[:, 1:] - scores[:, :1]
-        else:
-            scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        scores = self._way().scores(X)
+        if scores.shape[1] == 2:  # two classes that each have a function
+            scores = scores[:, 1:] - scores[:, :1]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X):
