@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
-from widemargin.estimators.learning.kernel import checked_gram
+from widemargin.estimators.learning.machines import checked_gram
 from widemargin.kernels.outputs import ritz_values
 from widemargin.losses import Taxonomy
 from widemargin.solvers import (

@@ -22,7 +22,13 @@ from ..solvers.kernel_learner import KernelTask
 from ..streams import ArrayStream, Chunk
 from ..system.sentences import Option, Sentence
 from .coding.flat_weights import flattened, intercept_size, unflattened
-from .coding.weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
+from .coding.weights import (
+    checked_weights,
+    example_weights,
+    joint_weights,
+    refuse_all_zero,
+    weights_of_classes,
+)
 from .learning.chunks import Measurements, check_nodes, class_numbers, labels_of, shown
 from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, row_blocks
 from .learning.kernel_model import KernelModel
@@ -377,12 +383,10 @@ class SVMClassifier(
 
     def _chunk_weights(self, chunk, label: np.ndarray) -> np.ndarray | None:
         """Weights of the examples of a chunk times those of their classes, or None."""
-        weights, per_class = example_weights(chunk), getattr(self, "class_weights_", None)
+        per_class = getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
             per_class = weights_of_classes(self.class_weight, self.classes_, self.classes_)
-        if per_class is None:
-            return weights
-        return per_class[label] if weights is None else weights * per_class[label]
+        return joint_weights(example_weights(chunk), per_class, label)
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
@@ -405,8 +409,7 @@ class SVMClassifier(
         if self.class_weight is None:
             return weights
         per_class = weights_of_classes(self.class_weight, self.classes_, y, weights)
-        per_example = per_class[np.searchsorted(self.classes_, y)]
-        weights = per_example if weights is None else weights * per_example
+        weights = joint_weights(weights, per_class, np.searchsorted(self.classes_, y))
         refuse_all_zero(weights)
         return weights
 
