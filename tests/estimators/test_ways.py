@@ -97,7 +97,7 @@ def test_two_ways_have_the_same_members():
 
 
 def test_a_grown_pair_of_classes_goes_on_from_a_file(tmp_path):
-    """Classes that were not declared may be two so far: the solver is that of more, in a file too."""
+    """Two classes so far, none declared: the solver is that of several, from a file too."""
     model = SVMClassifier(kernel="rbf", gamma=1.0, random_state=0)
     model.partial_fit(X[:30], TWO[:30])
     assert isinstance(model.solver_, LaRank)

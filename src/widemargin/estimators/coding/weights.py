@@ -74,9 +74,9 @@ def illegal(weights: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~np.isfinite(weights) | (weights < 0))
 
 
-def refuse_all_zero(weights: np.ndarray) -> None:
+def refuse_all_zero(weights: np.ndarray | None) -> None:
     """There must be an example that counts."""
-    if not np.any(weights > 0):
+    if weights is not None and not np.any(weights > 0):
         raise ValueError("All sample weights are zero: no example counts.")
 
 
