@@ -111,6 +111,14 @@ def masks(rng, n_labels: int) -> None:
     model.predict(images[:2])
 
 
+def poses(rng) -> None:
+    """Two joints and a point between them, of two kinds, in two rounds."""
+    images = list(rng.integers(0, 256, (6, 48, 56, 3), np.uint8))
+    joints = np.stack([rng.uniform(8, 20, (6, 2)), rng.uniform(30, 44, (6, 2))], axis=1)
+    model = wm.PoseEstimator([(0, 1)], types=2, part_cells=3, rounds=2, max_passes=4, **QUICK)
+    model.fit(images, joints).predict(images[:2])
+
+
 def bags(rng) -> None:
     X = [rows(rng)[:4] for _ in range(12)]
     wm.LatentSVM(max_passes=8, max_rounds=3, **QUICK).fit(X, np.arange(12) % 2).predict(X)
@@ -158,6 +166,7 @@ def fits() -> dict[str, Callable[[Any], None]]:
         "novelty": novelty,
         "taxonomy": taxonomy,
         "bags": bags,
+        "poses": poses,
         "masks": partial(masks, n_labels=2),
         "masks, several labels": partial(masks, n_labels=3),
         "cuts": cuts,

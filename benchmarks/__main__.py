@@ -16,6 +16,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 ON_REQUEST = (
     "chunk_choices",
+    "images",
     "labels",
     "memory3gb",
     "lasvm",
@@ -44,6 +45,7 @@ def main() -> int:
         defaults,
         functional_descent,
         functional_descent_planes,
+        images,
         labels,
         larank,
         lasvm,
@@ -77,6 +79,7 @@ def main() -> int:
         "latent": latent.latent,
         "threads": latent.threads,
         "labels": labels.run,
+        "images": lambda: images.run(min(args.repeats, 3)),
         "lasvm_short": lasvm.short,
         "larank_short": lambda: larank.short(min(args.repeats, 3)),
         "functional_descent_time": lambda: functional_descent.seconds(min(args.repeats, 2)),

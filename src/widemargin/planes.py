@@ -17,7 +17,7 @@ store is full it returns, and `grow` doubles it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,12 @@ from .compile import borrowing, kernel
 from .geometry import GeometryArrays, cross_curvature, curvature, move
 from .run.bounds import DualPoint, plane_point
 from .saving.schema import Array, Schema
+
+if TYPE_CHECKING:
+    from .geometry import Geometry
+    from .oracle.protocol import Oracle
+    from .solvers.protocol import Start
+
 
 TRUTH = -1
 NOTHING = -2  # no plane has mass
@@ -157,7 +163,9 @@ def owners(planes: Planes) -> np.ndarray:
     return found
 
 
-def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
+def seeded_state(
+    oracle: Oracle, geometry: Geometry, start: Start | None = None, rounds: int = 4
+) -> DualState:
     """All mass on the truths; the planes most violated at `start.w` are stored."""
     n, d = oracle.n_examples, oracle.n_features
     v = np.zeros(d)
@@ -181,10 +189,11 @@ def seeded_state(oracle, geometry, start=None, rounds: int = 4) -> DualState:
     if start is None:
         return state
     w = np.array(start.w, np.float64)  # compiled code takes no read-only array
-    return oracle.sweep(collect, state, w, oracle.examples, grow_state)
+    found: DualState = oracle.sweep(collect, state, w, oracle.examples, grow_state)
+    return found
 
 
-def renewed(geometry, state: DualState) -> DualPoint:
+def renewed(geometry: Geometry, state: DualState) -> DualPoint:
     """v and l(alpha) made anew from the stored planes."""
     point = plane_point(state.planes, state.cost, state.v.size)
     state.v[:], state.linear[0] = point.v, point.linear.value

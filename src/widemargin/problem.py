@@ -36,11 +36,11 @@ class Problem(Protocol):
 
     n_features: int
 
-    def joint_feature(self, x, y): ...
+    def joint_feature(self, x: Any, y: Any) -> Any: ...
 
-    def loss(self, y_true, y): ...
+    def loss(self, y_true: Any, y: Any) -> Any: ...
 
-    def decode(self, x, w, y_true=None, loss_scale=1.0):
+    def decode(self, x: Any, w: np.ndarray, y_true: Any = None, loss_scale: float = 1.0) -> Any:
         """argmax_y <w, phi(x, y)>, plus loss_scale * loss(y_true, y) when y_true is given."""
 
 
@@ -48,7 +48,7 @@ class Problem(Protocol):
 class ListsOutputs(Protocol):
     """A problem that can list all outputs of an input."""
 
-    def outputs(self, x) -> Iterable: ...
+    def outputs(self, x: Any) -> Iterable[Any]: ...
 
 
 @runtime_checkable
@@ -57,11 +57,11 @@ class GivesPlanes(Protocol):
 
     n_features: int
 
-    def plane(self, x, y, w) -> Plane: ...
+    def plane(self, x: Any, y: Any, w: np.ndarray) -> Plane: ...
 
-    def predict(self, x, w): ...
+    def predict(self, x: Any, w: np.ndarray) -> Any: ...
 
-    def loss(self, y_true, y): ...
+    def loss(self, y_true: Any, y: Any) -> Any: ...
 
 
 @runtime_checkable
@@ -75,7 +75,7 @@ class Compiled(Protocol):
 
     oracle: Any
 
-    def pack(self, X, Y) -> NamedTuple: ...
+    def pack(self, X: Any, Y: Any) -> NamedTuple: ...
 
 
 @runtime_checkable
@@ -84,7 +84,7 @@ class CompiledSlack(Protocol):
 
     slack_oracle: Any
 
-    def pack(self, X, Y) -> NamedTuple: ...
+    def pack(self, X: Any, Y: Any) -> NamedTuple: ...
 
 
 @runtime_checkable
@@ -97,14 +97,14 @@ class BoundsRounding(Protocol):
     numbers (`layouts/shapes.py`) need no method.
     """
 
-    def rounding(self, data, w: np.ndarray, slack: bool) -> np.ndarray: ...
+    def rounding(self, data: Any, w: np.ndarray, slack: bool) -> np.ndarray: ...
 
 
 @runtime_checkable
 class PredictionLosses(Protocol):
     """A problem that predicts many examples at once, faster than `decode` one by one."""
 
-    def prediction_losses(self, X, Y, w: np.ndarray) -> np.ndarray:
+    def prediction_losses(self, X: Any, Y: Any, w: np.ndarray) -> np.ndarray:
         """loss(y, decode(x, w)) of every example."""
 
 
@@ -117,11 +117,11 @@ class Latent(Protocol):
 
     n_features: int
 
-    def joint_feature(self, x, y): ...
+    def joint_feature(self, x: Any, y: Any) -> Any: ...
 
-    def loss(self, y_true, y): ...
+    def loss(self, y_true: Any, y: Any) -> Any: ...
 
-    def complete(self, x, y, w):
+    def complete(self, x: Any, y: Any, w: np.ndarray) -> Any:
         """argmax_z <w, phi(x, (y, z))>."""
 
 
@@ -129,9 +129,9 @@ class Latent(Protocol):
 class CompletesAll(Protocol):
     """A latent problem that completes all examples at once, by compiled code."""
 
-    def complete_all(self, X, Y, w) -> np.ndarray: ...
+    def complete_all(self, X: Any, Y: Any, w: np.ndarray) -> np.ndarray: ...
 
-    def shifts(self, X, Y, old, new):
+    def shifts(self, X: Any, Y: Any, old: Any, new: Any) -> Any:
         """phi(x, (y, new)) - phi(x, (y, old)) of all examples as a CSR matrix (n, n_features)."""
 
 
@@ -187,7 +187,7 @@ def as_sparse(vector: Any, n_features: int, what: str) -> tuple[np.ndarray, np.n
     return indices, values
 
 
-def difference(problem, x, y, y_hat) -> tuple[np.ndarray, np.ndarray]:
+def difference(problem: Any, x: Any, y: Any, y_hat: Any) -> tuple[np.ndarray, np.ndarray]:
     """delta = phi(x, y) - phi(x, y_hat) as a sparse vector."""
     d = problem.n_features
     truth, other = problem.joint_feature(x, y), problem.joint_feature(x, y_hat)
@@ -204,7 +204,7 @@ def difference(problem, x, y, y_hat) -> tuple[np.ndarray, np.ndarray]:
     return as_sparse(truth - other, d, "joint_feature")
 
 
-def checked_loss(problem, y, y_hat) -> float:
+def checked_loss(problem: Any, y: Any, y_hat: Any) -> float:
     """The loss as a float; refuses NaN, infinity and negative numbers."""
     loss = problem.loss(y, y_hat)
     if isinstance(loss, complex | np.complexfloating):
@@ -220,12 +220,12 @@ def score(delta: tuple[np.ndarray, np.ndarray], w: np.ndarray) -> float:
     return float(w[delta[0]] @ delta[1])
 
 
-def margin_plane(problem: Problem, x, y, y_hat) -> Plane:
+def margin_plane(problem: Problem, x: Any, y: Any, y_hat: Any) -> Plane:
     """The margin-rescaled plane of one output."""
     return Plane(checked_loss(problem, y, y_hat), difference(problem, x, y, y_hat))
 
 
-def slack_plane(problem: Problem, x, y, y_hat) -> Plane:
+def slack_plane(problem: Problem, x: Any, y: Any, y_hat: Any) -> Plane:
     """The slack-rescaled plane of one output: loss * (1 - <w, delta>) is linear in w."""
     loss = checked_loss(problem, y, y_hat)
     indices, values = difference(problem, x, y, y_hat)

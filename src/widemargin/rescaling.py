@@ -36,7 +36,7 @@ SEARCH_TOLERANCE = 1e-9
 SEARCH_CALLS = 60
 
 
-class Found(NamedTuple):
+class SlackPlane(NamedTuple):
     """A plane of one example and an upper bound on the example's hinge."""
 
     plane: Plane
@@ -44,7 +44,7 @@ class Found(NamedTuple):
     calls: int
 
 
-def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> Found:
+def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> SlackPlane:
     """The most violated plane of example (x, y) at w."""
     if isinstance(problem, GivesPlanes):
         loss, delta = problem.plane(x, y, w)
@@ -58,9 +58,9 @@ def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> Found:
     return search_slack(problem, x, y, w)
 
 
-def exact(plane: Plane, w: np.ndarray) -> Found:
+def exact(plane: Plane, w: np.ndarray) -> SlackPlane:
     """A plane that attains the hinge."""
-    return Found(plane, max(0.0, plane.loss - score(plane.delta, w)), 1)
+    return SlackPlane(plane, max(0.0, plane.loss - score(plane.delta, w)), 1)
 
 
 def ranked_planes(
@@ -73,7 +73,7 @@ def ranked_planes(
     return planes[:k]
 
 
-def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
+def search_slack(problem: Problem, x, y, w: np.ndarray) -> SlackPlane:
     """Slack rescaling through `loss_scale`; see the head of this file.
 
     A bracket of scales [low, high] shrinks around the tangent of the hyperbola a * b = best.
@@ -114,7 +114,7 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> Found:
         upper = hull_bound(lines, smallest)
         if gain > 1e-12 * (abs(left[1]) + chord * left[0] + 1.0):
             pending += [(left, middle), (middle, right)]
-    return Found(best, max(upper, top), calls)
+    return SlackPlane(best, max(upper, top), calls)
 
 
 def hull_bound(lines: list[tuple[float, float]], smallest: float = 0.0) -> float:

@@ -29,6 +29,7 @@ from widemargin import (
     MultilabelClassifier,
     NoveltyDetector,
     Passes,
+    PoseEstimator,
     Ranker,
     SequenceTagger,
     StructuredSVM,
@@ -257,6 +258,17 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
     return images, masks
 
 
+def dots() -> tuple[np.ndarray, np.ndarray]:
+    """Two bright dots in noise, and where they are."""
+    rng = np.random.default_rng(13)
+    images, joints = rng.integers(0, 120, (8, 40, 40), np.uint8), np.empty((8, 2, 2))
+    for k in range(8):
+        joints[k] = [[12 + k, 10], [14 + k, 26 + k % 3]]
+        for x, y in joints[k].astype(int):
+            images[k, y - 3 : y + 3, x - 3 : x + 3] = 250
+    return images, joints
+
+
 def hidden() -> Any:
     """Rounds over a problem of the caller with hidden variables."""
     X, y = bags()
@@ -297,6 +309,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "label tree": lambda: MultilabelClassifier(0.5, pairs="tree", **SEED).fit(*label_sets()),
     "taxonomy": lambda: TaxonomyClassifier(0.5, taxonomy=TREE, **SEED).fit(*rows()),
     "masks": lambda: ImageSegmenter(size=16, **SEED).fit(*pictures()),
+    "poses": lambda: PoseEstimator([(0, 1)], types=2, part_cells=3, **SEED).fit(*dots()),
     "bags": lambda: LatentSVM(C=0.5, **SEED).fit(*bags()),
     "hidden variables": hidden,
     "own problem": lambda: on_planes("auto"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from widemargin import StructuredSVM, SVMClassifier, SVMRegressor
+from widemargin import LatentSVM, StructuredSVM, SVMClassifier, SVMRegressor, TaxonomyClassifier
 from widemargin.losses import Confusion, Graph, Taxonomy
 from widemargin.problem import Plane, ProblemError
 from widemargin.problems import Binary, Multiclass, Regression
@@ -208,6 +208,24 @@ def test_kinds_of_y():
         SVMRegressor().fit(X, X)
     with pytest.raises(ValueError, match=r"y has only one class, .*; at least two classes"):
         SVMClassifier().fit(X, np.ones(30))
+
+
+@pytest.mark.parametrize("labels", [(1, "a"), (None, "a")])
+def test_labels_of_several_types_are_named(labels):
+    y = np.array(labels * 15, object)
+    names = ", ".join(sorted(type(label).__name__ for label in labels))
+    calls = [
+        lambda: SVMClassifier().fit(X, y),
+        lambda: SVMClassifier(kernel="rbf").fit(X, y),
+        lambda: SVMClassifier().partial_fit(X, y, classes=y[:2]),
+        lambda: SVMClassifier().fit_stream((X, y)),
+        lambda: SVMClassifier().fit_stream(ArrayStream(X, y)),
+        lambda: TaxonomyClassifier(taxonomy="paths").fit(X, y),
+        lambda: LatentSVM().fit([X] * 30, y),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"y has labels of type {names}; all strings or all"):
+            call()
 
 
 @every_array_task

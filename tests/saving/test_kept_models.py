@@ -7,6 +7,7 @@ import pytest
 
 from tests.ladder.recorded_fits import rows, targets
 from tests.saving.kept_models import FIXTURES, LASTING, loaded, predictions
+from widemargin.solvers import NAMES
 
 KEPT = {
     (path.parent.name, name): expected
@@ -39,6 +40,25 @@ def test_old_files_go_on_learning(name):
     y = y == 1 if name == "lasvm" else y
     before = model.n_examples_seen_
     assert model.partial_fit(X, y).n_examples_seen_ == before + len(y)
+
+
+def test_every_estimator_and_solver_of_the_first_version_is_kept():
+    estimators, solvers = set(), set()
+    for version, name in KEPT:
+        if version != "0.1.0":
+            continue
+        model = loaded(version, name)
+        estimators.add(type(model).__name__)
+        solvers.add(type(model.solver_).__name__)
+        inner = getattr(model.solver_, "solver", None)  # of a wrapper
+        solvers.add(type(inner).__name__)
+    assert estimators >= {
+        *("SVMClassifier", "SVMRegressor", "SequenceTagger", "Ranker", "NoveltyDetector"),
+        *("StructuredSVM", "LatentStructuredSVM", "LatentSVM", "TaxonomyClassifier"),
+        "MultilabelClassifier",
+    }
+    assert solvers >= {kind.__name__ for kind in NAMES.values()}
+    assert solvers >= {"Averaged", "Cached", "Incremental", "Threaded"}
 
 
 def test_names_of_classes_are_translated(monkeypatch):

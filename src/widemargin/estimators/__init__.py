@@ -3,8 +3,8 @@
 classifier, regressor, novelty    rows: classes, numbers, what is new
 multilabel, taxonomy, ranker      rows: sets of labels, classes in a tree, rankings of queries
 tagger                            sequences
-segmenter                         images: masks
-localiser                         images: the box of an object
+segmenter, pose                   images: masks, joints of bodies
+localiser, detector               images: the box of an object; any number of them, classes
 structured, latent                problems of the caller, with hidden variables too
 latent_bags                       bags of rows
 learning/                         what they share between checked data and fitted attributes
@@ -13,11 +13,13 @@ coding/                           weights, labels and features into flat arrays,
 """
 
 from .classifier import SVMClassifier
+from .detector import ObjectDetector
 from .latent import LatentStructuredSVM
 from .latent_bags import LatentSVM
 from .localiser import ObjectLocaliser
 from .multilabel import MultilabelClassifier
 from .novelty import NoveltyDetector
+from .pose import PoseEstimator
 from .ranker import Ranker
 from .regressor import SVMRegressor
 from .segmenter import ImageSegmenter
@@ -31,7 +33,9 @@ __all__ = [
     "LatentStructuredSVM",
     "MultilabelClassifier",
     "NoveltyDetector",
+    "ObjectDetector",
     "ObjectLocaliser",
+    "PoseEstimator",
     "Ranker",
     "SVMClassifier",
     "SVMRegressor",

@@ -29,7 +29,14 @@ from .coding.weights import (
     refuse_all_zero,
     weights_of_classes,
 )
-from .learning.chunks import Measurements, check_nodes, class_numbers, labels_of, shown
+from .learning.chunks import (
+    Measurements,
+    check_nodes,
+    class_numbers,
+    distinct,
+    labels_of,
+    shown,
+)
 from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, row_blocks
 from .learning.kernel_model import KernelModel
 from .learning.streaming import is_streaming
@@ -179,7 +186,7 @@ class SVMClassifier(
         """
         self._check_parameters()
         X, y = checked_data(self, X, y)
-        labels = np.unique(y)
+        labels = distinct(y)
         check_nodes(self._trees(), labels, Chunk(X, y, source="y"))
         self.classes_ = self._outputs(labels)
         check_labels(self.classes_)
@@ -297,7 +304,7 @@ class SVMClassifier(
 
     def _admit_classes(self, chunk) -> None:
         """Classes that appear late get their place among the others, if they may."""
-        found = np.unique(np.asarray(chunk.y))
+        found = distinct(chunk.y)
         new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
         learner = getattr(getattr(self, "_run", None), "learner", None)
         is_matrix = not isinstance(self.output_kernel, str | Taxonomy)
@@ -351,7 +358,7 @@ class SVMClassifier(
             raise ValueError(
                 "class_weight='balanced' needs to count all labels first; pass a dict of weights."
             )
-        labels = labels_of(stream) if classes is None else np.unique(np.asarray(classes))
+        labels = labels_of(stream) if classes is None else distinct(classes)
         if not len(labels):
             raise ValueError(f"{stream.name} has no examples.")
         check_labels(labels)

@@ -16,6 +16,7 @@ from ..saving.schema import LABELS, Array, Schema
 from .coding.flat_weights import flattened, intercept_size, shaped_geometry, unflattened
 from .coding.weights import checked_weights
 from .latent import ROUNDS, LatentEstimator
+from .learning.chunks import distinct
 from .learning.undoing import all_or_nothing
 
 
@@ -121,8 +122,9 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         """
         self._check_latent_parameters()
         stack = BagStack.of(X)
-        if type_of_target(y) != "binary" and len(np.unique(y)) != 2:
-            raise ValueError(f"y has {len(np.unique(y))} classes; LatentSVM separates two.")
+        labels = distinct(y)
+        if type_of_target(y) != "binary" and len(labels) != 2:
+            raise ValueError(f"y has {len(labels)} classes; LatentSVM separates two.")
         y = column_or_1d(y)
         if len(stack) != len(y):
             raise ValueError(f"X has {len(stack)} bags and y has {len(y)} labels.")

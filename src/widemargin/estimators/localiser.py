@@ -12,10 +12,18 @@ from ..images.levels import ImageWindows
 from ..inputs.images import ImageError, checked_list, image_name
 from ..problems.windows import PlainWindows, TrueWindow, Windows
 from ..run.callbacks import with_callbacks
-from ..system.user_warnings import warn_user
 from .coding.weights import checked_weights
-from .images.boxes import REACHED, best_boxes, cut_to_image, one_box, truths_of
+from .images.boxes import (
+    Candidates,
+    best_boxes,
+    candidate_boxes,
+    cut_to_image,
+    one_box,
+    truths_of,
+    warn_of_unreached,
+)
 from .images.windowed import WindowEstimator
+from .learning.fitting import check_positive
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
 
@@ -128,11 +136,6 @@ random_state
         self.warm_start = warm_start
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.box not in ("soft", "best"):
-            raise ValueError(f"box is {self.box!r}; 'soft' or 'best' is needed.")
-
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
@@ -157,7 +160,7 @@ random_state
         weights = checked_weights(sample_weight, len(X))
         if is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
-        self._set_grid(self._all_boxes(X, y))
+        self._grid_from(map(image_name, X, range(len(X))), y)
         return self._fit_images(X, y, weights)
 
     @all_or_nothing
@@ -209,6 +212,21 @@ random_state
             scores.append(found.scores)
         return np.concatenate(boxes), np.concatenate(scores)
 
+    def candidates(self, image: Any, k: int = 500, nms: float = 0.9) -> Candidates:
+        """The `k` best windows of one image, (boxes (k, 4), scores (k,)), the best first.
+
+        Parameters
+        ----------
+        image : path, image of Pillow, array or record
+        k : int
+        nms : float
+            Windows that overlap a better one by more than this are left out.
+        """
+        check_is_fitted(self)
+        check_positive("k", k)
+        check_positive("nms", nms)
+        return candidate_boxes(self._windows(image), self.grid_, self.coef_, int(k), float(nms))
+
     # ------------------------------------------------------------ for the base class
 
     def _new_problem(self, in_memory: bool) -> PlainWindows:
@@ -237,14 +255,3 @@ random_state
             true = self._truth(x, truth, image_name(image, number))
             losses.append(problem.loss(true, problem.decode(x, w)))
         return float(np.average(losses, weights=weights))
-
-
-def warn_of_unreached(reached: np.ndarray) -> None:
-    """Say once that some boxes are far from all windows."""
-    few = reached[reached < REACHED]
-    if few.size:
-        warn_user(
-            f"{few.size} of {reached.size} boxes are reached by no window with an overlap of "
-            f"{REACHED:g}, the worst with {few.min():.2f}; lower size_step, raise coverage, or "
-            "give sizes."
-        )

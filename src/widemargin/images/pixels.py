@@ -7,8 +7,8 @@ The image is looked at on a grid whose longest side has `size` pixels. A pixel o
             lightness and its colour are on the border, also averaged; a constant
     codes   its lightness in 16 steps, its colour in 6 x 6 x 6, its position on grids of 5 x 6,
             9 x 11 and 17 x 21 fields
-    cells   31 numbers of gradients (`fhog.py`) at three scales, each of the 3 x 3 cells around it;
-            cells are 2, 4 and 8 pixels of the grid wide
+    cells   31 numbers of gradients (`fhog.py`) at three scales, of the cells around it: 3 x 3 that
+            are 2 pixels of the grid wide, 3 x 3 of 4 pixels, 5 x 5 of 8
 
 and a pair of neighbours the contrasts 1, exp(-d / 2m) and exp(-5 d / m): d is the squared distance
 of their colours and m the mean of d over the image. All contrasts are divided by the distance of
@@ -26,10 +26,8 @@ from .resizing import resize
 
 #: Pixels of the image that gradients are taken from, along an edge of a pixel of the grid.
 FINE = 4
-#: Edges of cells in such pixels.
-CELLS = (8, 16, 32)
-#: Steps between a pixel's cell and those that it sees, along each axis.
-AROUND = (-1, 0, 1)
+#: Edges of cells in such pixels, and how many cells around its own a pixel sees on every side.
+CELLS = ((8, 1), (16, 1), (32, 2))
 LIGHT, COLOURS = 16, 6
 #: Fields of the position, rows and columns.
 FIELDS = ((5, 6), (9, 11), (17, 21))
@@ -45,10 +43,10 @@ def pixel_widths(neighbours: int) -> Widths:
     Examples
     --------
     >>> pixel_widths(8).node
-    1452
+    1948
     """
     codes = LIGHT + COLOURS**3 + sum(rows * columns for rows, columns in FIELDS)
-    kinds = len(CELLS) * len(AROUND) ** 2
+    kinds = sum((2 * reach + 1) ** 2 for _, reach in CELLS)
     return Widths(20, codes, kinds, N_NUMBERS, N_CONTRASTS if neighbours else 0)
 
 
@@ -141,13 +139,13 @@ def codes_of(light: np.ndarray, small: np.ndarray) -> np.ndarray:
 def cells_around(fine: np.ndarray, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
     """The cells of all scales (c, 31), and which of them each pixel sees (height, width, kinds)."""
     cells, place, begin = [], [], 0
-    for edge in CELLS:
+    for edge, reach in CELLS:
         found = fhog(fine, edge)
         rows, columns = found.shape[:2]
         row = ((np.arange(height) + 0.5) * FINE / edge).astype(np.int32)
         column = ((np.arange(width) + 0.5) * FINE / edge).astype(np.int32)
-        for down in AROUND:
-            for right in AROUND:
+        for down in range(-reach, reach + 1):
+            for right in range(-reach, reach + 1):
                 r = np.clip(row + down, 0, rows - 1)[:, None]
                 place.append(begin + r * columns + np.clip(column + right, 0, columns - 1))
         cells.append(found.reshape(-1, N_NUMBERS))

@@ -4,7 +4,10 @@ viterbi        labels of a sequence
 legal_steps    which label may follow which
 forests        labels on the nodes of a forest; Chow-Liu trees
 windows        the best of all windows of an image
+window_sets    a good set of them, for any number of objects
 rankings       the most violated ranking, by loss
+distance_transform    the best place under a spring
+part_trees     places and kinds of parts that springs join
 graph_cut      largest flows and smallest cuts: two labels on a graph
 expansion      several labels on a graph, by cuts
 """

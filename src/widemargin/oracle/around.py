@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arrays.rounding import Bounded
-from .protocol import Cut, Oracle, SparsePlane, Tally
+from .protocol import Cut, Grow, Oracle, SparsePlane, Tally, Update
 from .source import Source
 
 
@@ -96,7 +95,7 @@ class Around:
         return self.oracle.tally
 
     def sweep(
-        self, update: Callable, state: Any, w: np.ndarray, order: Any, grow: Callable | None = None
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
     ) -> Any:
         return self.oracle.sweep(update, state, w, order, grow)
 

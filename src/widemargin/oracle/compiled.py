@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import typeof, types
@@ -25,8 +25,11 @@ from ..run.bounds import (
     summed,
 )
 from .cuts import cut_of
-from .protocol import CHUNK, Cut, Tally, example_costs, update_signature
+from .protocol import CHUNK, Cut, Grow, Tally, Update, example_costs, update_signature
 from .source import source_of
+
+if TYPE_CHECKING:
+    from ..oracle.protocol import SparsePlane
 
 
 def check_layout(data: Any, n: int) -> None:
@@ -59,15 +62,15 @@ class CompiledOracle:
 
     def __init__(
         self,
-        function,
-        data,
-        n_examples,
-        problem,
-        C=1.0,
-        weights=None,
-        X=None,
-        Y=None,
-        may_fuse=True,
+        function: Any,
+        data: Any,
+        n_examples: int,
+        problem: Any,
+        C: float = 1.0,
+        weights: np.ndarray | None = None,
+        X: Any = None,
+        Y: Any = None,
+        may_fuse: bool = True,
     ):
         check_layout(data, int(n_examples))
         self.function, self.data, self.source = function, data, source_of(problem)
@@ -107,7 +110,9 @@ class CompiledOracle:
         twin.tally, twin._buffers = replace(self.tally, calls=0), None
         return twin
 
-    def sweep(self, update, state, w, order, grow=None):
+    def sweep(
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
+    ) -> Any:
         """Visit the examples in `order`; the state, which may have grown."""
         data_type, state_type = typeof(self.data), typeof(state)
         loop = compiled_sweep(data_type, state_type)
@@ -178,7 +183,7 @@ class CompiledOracle:
         """C_i, or one number for all: 8 bytes per example saved."""
         return np.array([float(self.C)]) if self.weights is None else self.cost
 
-    def find(self, i: int, w: np.ndarray):
+    def find(self, i: int, w: np.ndarray) -> SparsePlane:
         """The most violated plane of one example, as (loss, index, value)."""
         index, value = self.buffers
         call = pointer(self.function, oracle_signature(typeof(self.data)))
@@ -186,19 +191,19 @@ class CompiledOracle:
         self.tally.calls += 1
         return loss, index[:count].copy(), value[:count].copy()
 
-    def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list[Any]:
         """A compiled oracle gives its most violated plane only."""
         return []
 
 
-def oracle_signature(data_type):
+def oracle_signature(data_type: Any) -> Any:
     """oracle(data, i, w, index, value) -> (loss, count)."""
     result = types.Tuple((types.float64, types.int64))
     return result(data_type, types.int64, VECTOR, INDEX, VECTOR)
 
 
 @lru_cache(None)
-def compiled_sweep(data_type, state_type):
+def compiled_sweep(data_type: Any, state_type: Any) -> Any:
     """The loop over examples for a compiled oracle."""
     signature = types.int64(
         types.FunctionType(oracle_signature(data_type)),

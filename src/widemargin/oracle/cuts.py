@@ -67,7 +67,9 @@ def blocks_of(examples: np.ndarray) -> Iterator[np.ndarray]:
     return (examples[begin : begin + size] for begin in range(0, max(n, 1), size))
 
 
-def block_sum(oracle: Oracle, w: np.ndarray, block: np.ndarray, cost, rounding) -> CutSum:
+def block_sum(
+    oracle: Oracle, w: np.ndarray, block: np.ndarray, cost: np.ndarray, rounding: np.ndarray
+) -> CutSum:
     """The sum of the planes of one block."""
     total = CutSum(dual_sums(w.size), no_hinges(cost, rounding))
     oracle.sweep(add_to_cut, total, w, block)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..problem import Compiled, CompiledSlack
 from .compiled import CompiledOracle
 from .python import PythonOracle
@@ -11,8 +13,14 @@ from .source import Source
 
 
 def make_oracle(
-    problem: Any, X, Y, C: float, weights=None, rescaling: str = "margin", may_fuse: bool = True
-):
+    problem: Any,
+    X: Any,
+    Y: Any,
+    C: float,
+    weights: np.ndarray | None = None,
+    rescaling: str = "margin",
+    may_fuse: bool = True,
+) -> PythonOracle | CompiledOracle:
     """The fastest oracle the problem offers for this rescaling.
 
     Parameters
@@ -32,7 +40,14 @@ def make_oracle(
     return oracle_of(Source(problem, rescaling), X, Y, C, weights, may_fuse)
 
 
-def oracle_of(source: Source, X, Y, C: float, weights=None, may_fuse: bool = True):
+def oracle_of(
+    source: Source,
+    X: Any,
+    Y: Any,
+    C: float,
+    weights: np.ndarray | None = None,
+    may_fuse: bool = True,
+) -> PythonOracle | CompiledOracle:
     """`make_oracle` of a source, over any examples."""
     problem = source.problem
     if source.rescaling == "margin" and isinstance(problem, Compiled):

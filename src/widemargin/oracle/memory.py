@@ -8,6 +8,7 @@ believed only on a sweep of the oracle itself.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import typeof, types
@@ -16,9 +17,13 @@ from ..compile import VECTOR, kernel, pointer
 from ..planes import Planes, add_plane, empty_planes, evaluate, grow, remember, sparse_dot
 from .around import Around
 from .cuts import cut_of
-from .protocol import Cut, Oracle, sweep_one_by_one, update_signature
+from .protocol import Cut, Grow, Oracle, Update, sweep_one_by_one, update_signature
 from .subset import Restricted
 from .threads import Parallel
+
+if TYPE_CHECKING:
+    from ..geometry import Geometry
+    from ..oracle.protocol import SparsePlane
 
 
 class Remembering(Around):
@@ -34,7 +39,7 @@ class Remembering(Around):
         Python problems that can list their outputs; a compiled oracle gives no others.
     """
 
-    def __init__(self, oracle, geometry, preventive: int = 0):
+    def __init__(self, oracle: Oracle, geometry: Geometry, preventive: int = 0):
         super().__init__(oracle)
         self.geometry, self.preventive = geometry, preventive
         self.planes = empty_planes(oracle.n_examples)
@@ -47,13 +52,13 @@ class Remembering(Around):
         """Keep these planes in place of those there are."""
         self.planes = planes
 
-    def find(self, i: int, w: np.ndarray):
+    def find(self, i: int, w: np.ndarray) -> SparsePlane:
         """The most violated plane of example i, which is kept."""
         plane = self.oracle.find(i, w)
         self.note(i, w, plane)
         return plane
 
-    def note(self, i: int, w: np.ndarray, plane) -> None:
+    def note(self, i: int, w: np.ndarray, plane: SparsePlane) -> None:
         """Keep the plane found for example i, and further ones where they are asked for."""
         self.keep(i, w, *plane)
         if self.preventive:
@@ -61,12 +66,22 @@ class Remembering(Around):
                 loss, index, value = other
                 self.keep(i, w, loss, index, value, always=True)
 
-    def keep(self, i: int, w: np.ndarray, loss, index, value, always: bool = False) -> None:
+    def keep(
+        self,
+        i: int,
+        w: np.ndarray,
+        loss: float,
+        index: np.ndarray,
+        value: np.ndarray,
+        always: bool = False,
+    ) -> None:
         """Store a plane of example i, unless it is stored already."""
         while not keep_plane(self.planes, self.geometry, w, i, loss, index, value, always):
             self.planes = grow(self.planes)
 
-    def sweep(self, update, state, w, order, grow=None):
+    def sweep(
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
+    ) -> Any:
         """An exact sweep; every plane found is kept."""
         threads = self.threads
         if threads is None:
@@ -102,7 +117,9 @@ class Recalled(Around):
         """Kept planes need not attain the hinges."""
         return False
 
-    def sweep(self, update, state, w, order, grow=None):
+    def sweep(
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
+    ) -> Any:
         """Visit `order`; the best kept plane stands for the most violated one."""
         state_type = typeof(state)
         loop = compiled_recall(typeof(self.memory.planes), state_type)
@@ -121,7 +138,7 @@ class Recalled(Around):
 
 
 @lru_cache(None)
-def compiled_recall(planes_type, state_type):
+def compiled_recall(planes_type: Any, state_type: Any) -> Any:
     """The loop over examples for kept planes."""
     signature = types.int64(
         types.FunctionType(update_signature(state_type)),

@@ -15,7 +15,7 @@ asks the oracle inside for all that it does not do itself, member by member.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -72,6 +72,10 @@ class Tally:
             self.calls, self.cache_hits, self.deadline, self.limit = kept
 
 
+#: A compiled update of a sweep: (state, w, i, loss, index, value) -> bool.
+Update = Any
+#: What gives a state more room, where an update may need it; None where none does.
+Grow = Any
 #: A plane of one example: loss, indices (uint32, each once) and values of delta.
 SparsePlane = tuple[float, np.ndarray, np.ndarray]
 
@@ -179,7 +183,7 @@ class Oracle(Protocol):
         """Represents the calls made so far, and the deadline; the run sets the latter."""
 
     def sweep(
-        self, update: Callable, state: Any, w: np.ndarray, order: Any, grow: Callable | None = None
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
     ) -> Any:
         """Hand the most violated plane of each example to a compiled `update`, in `order`.
 
@@ -213,12 +217,14 @@ class Oracle(Protocol):
         """How wrong <w, delta> and hinges may be, (n_examples,), or (1,) for all of them."""
 
 
-def example_costs(C: float, weights, n: int) -> np.ndarray:
+def example_costs(C: float, weights: np.ndarray | None, n: int) -> np.ndarray:
     """C_i = C * weight_i."""
     return np.full(n, float(C)) if weights is None else C * np.asarray(weights, np.float64)
 
 
-def sweep_one_by_one(oracle, update, state, w, order, grow):
+def sweep_one_by_one(
+    oracle: Oracle, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow
+) -> Any:
     """The loop over examples for oracles that are called from Python."""
     for i in order:
         oracle.tally.check_time()
@@ -239,6 +245,6 @@ def lost_by_planes(oracle: Oracle, w: np.ndarray, of_planes: bool = True) -> tup
     return at_w, away
 
 
-def update_signature(state_type):
+def update_signature(state_type: Any) -> Any:
     """update(state, w, i, loss, index, value) -> whether there was room."""
     return types.boolean(state_type, VECTOR, types.int64, types.float64, INDEX, VECTOR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
 from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse, input_of
 from ..rescaling import find_plane
 from .cuts import cut_of
-from .protocol import Cut, Tally, example_costs, sweep_one_by_one
+from .protocol import Cut, Grow, Tally, Update, example_costs, sweep_one_by_one
 from .source import Source
+
+if TYPE_CHECKING:
+    from ..oracle.protocol import SparsePlane
 
 
 class PythonOracle:
@@ -34,7 +37,15 @@ class PythonOracle:
     data: Any = ()
     is_layout = may_fuse = has_exact_planes = False
 
-    def __init__(self, problem, X, Y, C=1.0, weights=None, rescaling="margin"):
+    def __init__(
+        self,
+        problem: Any,
+        X: Any,
+        Y: Any,
+        C: float = 1.0,
+        weights: np.ndarray | None = None,
+        rescaling: str = "margin",
+    ):
         self.source, self.X, self.Y = Source(problem, rescaling), X, Y
         self.C, self.weights = C, weights
         self.n_examples, self.n_features = len(Y), self.source.n_features
@@ -51,7 +62,7 @@ class PythonOracle:
         twin.tally = replace(self.tally, calls=0)
         return twin
 
-    def look(self, i: int, w: np.ndarray):
+    def look(self, i: int, w: np.ndarray) -> Any:
         """What `find_plane` found for example i, not counted; errors name the example."""
         try:
             source = self.source
@@ -62,18 +73,20 @@ class PythonOracle:
             raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
         return found, index, value
 
-    def search(self, i: int, w: np.ndarray):
+    def search(self, i: int, w: np.ndarray) -> Any:
         """What `find_plane` found for example i."""
         found, index, value = self.look(i, w)
         self.tally.calls += found.calls
         return found, index, value
 
-    def find(self, i: int, w: np.ndarray):
+    def find(self, i: int, w: np.ndarray) -> SparsePlane:
         """The most violated plane of example i as (loss, index, value)."""
         found, index, value = self.search(i, w)
         return found.plane.loss, index, value
 
-    def sweep(self, update, state, w, order, grow=None):
+    def sweep(
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
+    ) -> Any:
         """Visit the examples in `order`; the state, which may have grown."""
         return sweep_one_by_one(self, update, state, w, order, grow)
 
@@ -110,7 +123,7 @@ class PythonOracle:
         problem = self.source.problem
         return problem.pack(self.X, self.Y) if isinstance(problem, Compiled) else (self.X, self.Y)
 
-    def runners_up(self, i: int, w: np.ndarray, k: int) -> list:
+    def runners_up(self, i: int, w: np.ndarray, k: int) -> list[Any]:
         """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
         if not self.source.lists_outputs:
             return []

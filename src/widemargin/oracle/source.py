@@ -65,7 +65,7 @@ class Source:
         """Whether columns that are new come last among the weights."""
         return bool(getattr(self.problem, "appends_features", False))
 
-    def ranked(self, x: Any, y: Any, w: np.ndarray, k: int | None = None) -> list:
+    def ranked(self, x: Any, y: Any, w: np.ndarray, k: int | None = None) -> list[Any]:
         """The k most violated planes of an example (None: all) as (loss, index, value)."""
         planes = ranked_planes(self.problem, x, y, w, self.rescaling, k)
         return [(p.loss, *as_sparse(p.delta, self.n_features, "delta")) for p in planes]

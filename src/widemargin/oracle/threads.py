@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import typeof, types
@@ -31,15 +31,19 @@ from ..problem import ProblemError
 from .around import Around
 from .compiled import CompiledOracle, oracle_signature
 from .cuts import CutSum, along_tree, block_sum, blocks_of
-from .protocol import Cut, update_signature
+from .protocol import Cut, Grow, Update, update_signature
 from .python import PythonOracle
+
+if TYPE_CHECKING:
+    from ..oracle.protocol import Oracle
+
 
 #: Examples per part of a measurement.
 PART = 4_096
 COUNTS = types.int64[::1]
 
 
-class Found(NamedTuple):
+class FoundPlanes(NamedTuple):
     """Planes of consecutive examples of an order."""
 
     loss: np.ndarray  # (m,)
@@ -74,7 +78,7 @@ class Parallel(Around):
 
     oracle: CompiledOracle | PythonOracle
 
-    def __init__(self, oracle, workers: int | None = None, batch: int = 64):
+    def __init__(self, oracle: Oracle, workers: int | None = None, batch: int = 64):
         if not isinstance(oracle, CompiledOracle | PythonOracle):
             raise ValueError(
                 f"threads cannot share a {type(oracle).__name__} oracle: Threaded goes outside, "
@@ -83,7 +87,9 @@ class Parallel(Around):
         super().__init__(oracle)
         self.batch, self.workers = int(batch), workers or os.cpu_count() or 1
 
-    def batches(self, order, w: np.ndarray, batch: int | None = None) -> Iterator[tuple]:
+    def batches(
+        self, order: np.ndarray, w: np.ndarray, batch: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
         """(examples, what was found for them), part after part; w is read when a batch begins."""
         order = np.ascontiguousarray(order, np.int64)
         batch = batch or self.batch
@@ -101,13 +107,15 @@ class Parallel(Around):
                     self.oracle.tally.calls += calls
                     yield part, found
 
-    def find_many(self, examples: np.ndarray, w: np.ndarray) -> tuple[Found, int]:
+    def find_many(self, examples: np.ndarray, w: np.ndarray) -> tuple[FoundPlanes, int]:
         """The planes of some examples, and the oracle calls they took; runs in a thread."""
         if isinstance(self.oracle, CompiledOracle):
             return find_compiled(self.oracle, examples, w), examples.size
         return find_python(self.oracle, examples, w)
 
-    def sweep(self, update, state, w, order, grow=None):
+    def sweep(
+        self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
+    ) -> Any:
         """Visit the examples in `order`; the state, which may have grown."""
         state_type = typeof(state)
         loop = compiled_replay(state_type)
@@ -129,12 +137,12 @@ class Parallel(Around):
         """The sums of all blocks in their order; few are ever ready before their turn."""
         costs = self.oracle.cost, self.oracle.rounding(w)
 
-        def summed_up(block):
+        def summed_up(block: np.ndarray) -> Any:
             twin = self.oracle.twin()
             return block_sum(twin, w, block, *costs), twin.tally.calls
 
         with ThreadPoolExecutor(self.workers) as pool:
-            waiting: deque = deque()
+            waiting: deque[Any] = deque()
             for block in blocks_of(examples):
                 waiting.append(pool.submit(summed_up, block))
                 if len(waiting) > self.workers:
@@ -142,7 +150,7 @@ class Parallel(Around):
             while waiting:
                 yield self.received(waiting.popleft())
 
-    def received(self, future: Future) -> CutSum:
+    def received(self, future: Future[tuple[CutSum, int]]) -> CutSum:
         """The sum of a block from its thread, whose calls count."""
         total, calls = future.result()
         self.oracle.tally.calls += calls
@@ -168,7 +176,9 @@ class Parallel(Around):
         return Bounded(total.value, (total.error + off) * MARGIN)
 
 
-def find_python(oracle: PythonOracle, examples: np.ndarray, w: np.ndarray) -> tuple[Found, int]:
+def find_python(
+    oracle: PythonOracle, examples: np.ndarray, w: np.ndarray
+) -> tuple[FoundPlanes, int]:
     """Planes by a problem's Python functions."""
     planes, calls = [], 0
     for i in examples:
@@ -178,10 +188,10 @@ def find_python(oracle: PythonOracle, examples: np.ndarray, w: np.ndarray) -> tu
     loss, upper, index, value = zip(*planes, strict=True)
     start = np.append(0, np.cumsum([part.size for part in index])).astype(np.int64)
     joined = np.concatenate(index).astype(np.uint32), np.concatenate(value).astype(np.float64)
-    return Found(np.array(loss, float), np.array(upper, float), start, *joined), calls
+    return FoundPlanes(np.array(loss, float), np.array(upper, float), start, *joined), calls
 
 
-def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -> Found:
+def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -> FoundPlanes:
     """Planes by a compiled oracle, into arrays of this thread."""
     m, d = examples.size, oracle.n_features
     call = pointer(oracle.function, oracle_signature(typeof(oracle.data)))
@@ -197,13 +207,13 @@ def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -
                 f"0..{d - 1}, or returned an impossible number of entries."
             )
         if done == m:
-            return Found(loss, upper, start, index, value)
+            return FoundPlanes(loss, upper, start, index, value)
         more = 2 * index.size
         index, value = np.resize(index, more), np.resize(value, more)
 
 
 @lru_cache(None)
-def compiled_find(data_type):
+def compiled_find(data_type: Any) -> Any:
     """The loop that fills the planes of some examples."""
     signature = types.int64(
         types.FunctionType(oracle_signature(data_type)),
@@ -233,7 +243,7 @@ def _find(oracle, data, w, examples, done, loss, upper, start, index, value):
 
 
 @lru_cache(None)
-def compiled_replay(state_type):
+def compiled_replay(state_type: Any) -> Any:
     """The loop that hands found planes to an update."""
     signature = types.int64(
         types.FunctionType(update_signature(state_type)),

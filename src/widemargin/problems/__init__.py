@@ -12,8 +12,10 @@ chain              sequences of labels
 ranking            lists of documents, four losses
 ranking_oracles    the plane of the most violated ranking
 matching           bipartite assignment, decoded by linear programming
+parts              places and kinds of parts that springs join into a tree
 segmentation       labels of the nodes of a graph, where neighbours attract
 windows            one window of an image out of all positions and sizes
+window_sets        a set of windows, of several classes; searched greedily
 bags               the hidden candidate of a bag; gives planes
 real_function      plain Python; the worked example of the tutorial
 weights            weights and starts of parts, checked where callers can reach compiled code
@@ -26,12 +28,14 @@ from .label_sets import LabelSets
 from .label_tree import LabelTree
 from .matching import Matching
 from .multiclass import Multiclass
+from .parts import PartPlaces
 from .ranking import AveragePrecision, NDCGAt, PrecisionAt, RocArea
 from .real_function import RealFunction
 from .regression import Regression
 from .segmentation import Segmentation
 from .separate_labels import SeparateLabels
 from .shared_classes import SharedClasses
+from .window_sets import WindowSets
 from .windows import Windows
 
 __all__ = [
@@ -44,6 +48,7 @@ __all__ = [
     "Matching",
     "Multiclass",
     "NDCGAt",
+    "PartPlaces",
     "PrecisionAt",
     "RealFunction",
     "Regression",
@@ -51,5 +56,6 @@ __all__ = [
     "Segmentation",
     "SeparateLabels",
     "SharedClasses",
+    "WindowSets",
     "Windows",
 ]

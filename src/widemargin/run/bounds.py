@@ -16,7 +16,7 @@ numbers     l(alpha), its correction, the sum of the sizes of its terms, how man
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from ..arrays.rounding import MARGIN, TINY, Bounded, U, gamma, settled, two_prod
 from ..arrays.rows import n_weights
 from ..compile import inlined, strict
 from ..layouts.shapes import box_of
+
+if TYPE_CHECKING:
+    from ..arrays.rows import Rows
+    from ..planes import Planes
+
 
 ONE = np.uint64(1)
 NO_NODES = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)  # size, start, path
@@ -400,28 +405,35 @@ def add_cut(cut, weight, found):
             add_entry(found, j, weight, cut[j])
 
 
-def plane_point(planes, cost: np.ndarray, n_features: int) -> DualPoint:
+def plane_point(planes: Planes, cost: np.ndarray, n_features: int) -> DualPoint:
     """The dual point of stored planes."""
     found = dual_sums(n_features)
     add_planes(planes, cost, found)
     return dual_point(found)._replace(of_planes=True)
 
 
-def box_point(data, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
+def box_point(data: Any, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
     """The dual point of one variable per example."""
     found = dual_sums(n_weights(data.rows))
     add_box(data, cost, beta, found)
     return dual_point(found)
 
 
-def separate_point(data, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
+def separate_point(data: Any, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
     """The dual point of one variable per row and label."""
     found = dual_sums(n_weights(data.rows), data.target.shape[1])
     add_separate(data, cost, beta, found)
     return dual_point(found)
 
 
-def class_point(rows, label, loss, cost, a, nodes=NO_NODES) -> DualPoint:
+def class_point(
+    rows: Rows,
+    label: np.ndarray,
+    loss: np.ndarray,
+    cost: np.ndarray,
+    a: np.ndarray,
+    nodes: tuple[np.ndarray, np.ndarray, np.ndarray] = NO_NODES,
+) -> DualPoint:
     """The dual point of one variable per example and class; `nodes` are (size, start, path)."""
     outputs = nodes[0].size or loss.shape[0]
     found = dual_sums(n_weights(rows), outputs)

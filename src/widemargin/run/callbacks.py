@@ -6,9 +6,17 @@ With an older scikit-learn the estimators are the same, without `set_callbacks`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..stopping import Reason, Rule, StopReason
+
+if TYPE_CHECKING:
+    from .epochs import Progress
+
+
+__all__ = ["CallbackSupportMixin", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -17,7 +25,7 @@ except ImportError:
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing: this scikit-learn has no callbacks."""
 
-    def with_callbacks(fit_method):
+    def with_callbacks(fit_method: Callable[..., Any]) -> Callable[..., Any]:
         """The method as it is."""
         return fit_method
 
@@ -33,7 +41,7 @@ class SklearnCallbacks(Rule):
         Attributes of an estimator that is ready to predict, from the weights so far.
     """
 
-    def __init__(self, estimator, X, y, fitted: Callable[[Any], dict[str, Any]]):
+    def __init__(self, estimator: Any, X: Any, y: Any, fitted: Callable[[Any], dict[str, Any]]):
         self.estimator, self.fitted = estimator, fitted
         self.data = {"estimator": estimator, "X": X, "y": y}
         begin = getattr(estimator, "_init_callback_context", None)
@@ -41,7 +49,7 @@ class SklearnCallbacks(Rule):
         if self.root is not None:
             self.root.call_on_fit_task_begin(**self.data)
 
-    def reason(self, progress) -> Reason | None:
+    def reason(self, progress: Progress) -> Reason | None:
         """Pass the epoch on; a callback may ask to stop."""
         if self.root is None:
             return None
@@ -49,12 +57,13 @@ class SklearnCallbacks(Rule):
         context.call_on_fit_task_begin(**self.data)
         return StopReason.CALLBACK if self._end(context, progress.w) else None
 
-    def finish(self, w) -> None:
+    def finish(self, w: np.ndarray) -> None:
         """The fit is over."""
         if self.root is not None:
             self._end(self.root, w)
 
-    def _end(self, context, w) -> bool:
-        return context.call_on_fit_task_end(
+    def _end(self, context: Any, w: np.ndarray) -> bool:
+        is_asked: bool = context.call_on_fit_task_end(
             **self.data, reconstruction_attributes=lambda: self.fitted(w)
         )
+        return is_asked

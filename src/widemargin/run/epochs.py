@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from .bounds import DualPoint
 from .certificate import Best, Certificate, Claim, relative_gap
 from .history import COLUMNS, History
 from .loop import epochs
+
+if TYPE_CHECKING:
+    from ..oracle.protocol import Oracle
+    from ..solvers.protocol import Start
+
 
 NAN = float("nan")
 
@@ -53,8 +58,8 @@ class Progress:
 
 
 def iterate(
-    solver,
-    oracle,
+    solver: Any,
+    oracle: Oracle,
     geometry: Geometry,
     rng: np.random.Generator,
     stop: Rule,
@@ -96,7 +101,17 @@ class InMemory:
     signals = KeyboardInterrupt, OutOfTime
     columns: tuple[str, ...] = ()  # of the history, besides the usual ones
 
-    def __init__(self, solver, oracle, geometry, rng, stop, train_loss, start, state):
+    def __init__(
+        self,
+        solver: Any,
+        oracle: Oracle,
+        geometry: Geometry,
+        rng: np.random.Generator,
+        stop: Rule,
+        train_loss: Any,
+        start: Start | None,
+        state: Any,
+    ):
         self.solver, self.oracle, self.geometry, self.rng = solver, oracle, geometry, rng
         self.stop, self.train_loss, self.start, self.state = stop, train_loss, start, state
         self.began, self.epoch, self.is_finished = time.perf_counter(), 0, True
@@ -127,13 +142,22 @@ class InMemory:
             self.state = self.solver.init(self.oracle, self.geometry)
         return StopReason.SECONDS if isinstance(signal, OutOfTime) else StopReason.INTERRUPT
 
-    def progress(self, primal, dual, gap, exact, w, loss, **columns: float) -> Progress:
+    def progress(
+        self,
+        primal: float,
+        dual: float,
+        gap: float,
+        exact: bool,
+        w: Any,
+        loss: float,
+        **columns: float,
+    ) -> Progress:
         """Where the run stands, entered in the history."""
         tally = self.oracle.tally
         effort = time.perf_counter() - self.began, tally.calls / self.oracle.n_examples
         calls = tally.calls, tally.cache_hits
-        bounds = primal, dual, gap, exact
-        now = Progress(self.epoch, *effort, *calls, *bounds, w, self.history, loss)
+        at = self.epoch, *effort, *calls
+        now = Progress(*at, primal, dual, gap, exact, w, self.history, loss)
         known = {name: getattr(now, name) for name in (*COLUMNS, "exact")}
         self.history.append(**known, **columns)
         return now
@@ -154,7 +178,7 @@ class Certified(InMemory):
     of_state    a claim of the weights of the state, `of_mean` of these, `of_proof` of `best`
     """
 
-    def __init__(self, *given):
+    def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.best = Best(self.geometry, self.oracle.is_estimate)
         self.of_state, self.of_mean, self.of_proof = Claim(), Claim(0.65), Claim()
@@ -265,7 +289,7 @@ class Counted(InMemory):
         return self.ended(last, reason, self.state)
 
 
-def solver_point(solver, oracle, geometry: Geometry, state) -> DualPoint:
+def solver_point(solver: Any, oracle: Oracle, geometry: Geometry, state: Any) -> DualPoint:
     """The dual point of a solver; one without `dual_point` is taken at its word."""
     if isinstance(solver, RenewsDual):
         return solver.dual_point(oracle, geometry, state)
@@ -273,7 +297,7 @@ def solver_point(solver, oracle, geometry: Geometry, state) -> DualPoint:
     return DualPoint(linear, state.v, np.zeros(state.v.size), of_planes=True)
 
 
-def run(*args, **kwargs) -> Progress:
+def run(*args: Any, **kwargs: Any) -> Progress:
     """`iterate` to its end."""
     *_, last = iterate(*args, **kwargs)
     return last

@@ -230,7 +230,7 @@ class Groups:
     def _masses(self, beta: np.ndarray, label: np.ndarray) -> np.ndarray:
         """Dual variables, none below 0, of patterns."""
         if self.is_binary:
-            return np.abs(beta)
+            return np.asarray(np.abs(beta))
         scale = scales_of(np.asarray(self.asked.cost), self.asked.rescaling)[label]
         mass = np.where(scale > 0.0, np.maximum(-beta, 0.0) / np.where(scale > 0.0, scale, 1.0), 0)
         mass[np.arange(len(label)), label] = 0.0
@@ -276,7 +276,7 @@ class Groups:
         beta, linear, off = some(found, room, sizes_of(kernel, Z))
         return Z, beta, linear, off
 
-    def _signed(self, found: np.ndarray, room: np.ndarray, size: np.ndarray):
+    def _signed(self, found: np.ndarray, room: np.ndarray, size: np.ndarray) -> Any:
         """Of two classes: clipped to their boxes, with a bias as much of one as of the other."""
         alpha = np.minimum(self.mass[found, 0], room)
         is_first, off = self.label[found] == 1, 0.0
@@ -299,7 +299,7 @@ class Groups:
         beta = np.where(is_first, alpha, -alpha)[:, None]
         return beta, Bounded(linear.value, (linear.error + lost) * MARGIN), off
 
-    def _classes(self, found: np.ndarray, room: np.ndarray, size: np.ndarray):
+    def _classes(self, found: np.ndarray, room: np.ndarray, size: np.ndarray) -> Any:
         """Of several: what is not on the truth adds up to the C_i at most."""
         cost, label = np.asarray(self.asked.cost), self.label[found]
         mass, K = self.mass[found], self.mass.shape[1]

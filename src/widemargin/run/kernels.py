@@ -31,7 +31,7 @@ from .streams import StreamRun, add_part, check_same, spacing
 SHARE, FEW = 0.125, 1 << 16
 
 
-def machine_now(learner) -> Machine:
+def machine_now(learner: Any) -> Machine:
     """What a learner has learnt so far."""
     dual = learner.dual_variables if isinstance(learner, KeepsDual) else None
     return Machine(learner.support, learner.coefficients, learner.offsets, dual)
@@ -53,7 +53,15 @@ class KernelRun(StreamRun):
     tol : float
     """
 
-    def __init__(self, solver: KernelSolver, make_task, make_support, rng, encode, tol: float):
+    def __init__(
+        self,
+        solver: KernelSolver,
+        make_task: Callable[[], KernelTask],
+        make_support: Callable[..., Any],
+        rng: np.random.Generator,
+        encode: Callable[..., Any],
+        tol: float,
+    ):
         super().__init__(solver, None, rng, encode, tol)
         self.make_task: Callable[[], KernelTask] = make_task
         self.make_support: Callable[[Part], Support] = make_support
@@ -80,7 +88,7 @@ class KernelRun(StreamRun):
         kept = machine_now(learner).kept.size
         squares = 1 if support.dtype == np.float64 else 2  # rows and stored patterns differ
         values = n * kept + squares * kept * (kept + 1) // 2
-        return values <= max(FEW, SHARE * support.n_evaluations)
+        return bool(values <= max(FEW, SHARE * support.n_evaluations))
 
     def begin(self, part: Part) -> None:
         """Make the learner; `part` is the first part of the data."""

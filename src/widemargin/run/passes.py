@@ -8,7 +8,8 @@ reads the stream once and makes all further passes itself.
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from ..stopping import Reason, StopReason
 from .certificate import diagnosis
 from .kernel_certificate import NoCertificate
 from .loop import concluded
+
+if TYPE_CHECKING:
+    from ..streams import Stream
+
 
 #: Reasons of an end that a checkpoint may go on from.
 UNFINISHED = (StopReason.INTERRUPT, StopReason.SECONDS)
@@ -44,7 +49,16 @@ class Driver:
 
     signals = (Stopped,)
 
-    def __init__(self, run, stream, saver, passes, verify, max_seconds, is_stopped):
+    def __init__(
+        self,
+        run: Any,
+        stream: Stream,
+        saver: Any,
+        passes: int | None,
+        verify: bool,
+        max_seconds: float | None,
+        is_stopped: Callable[[], bool],
+    ):
         self.run, self.stream, self.saver = run, stream, saver
         self.passes, self.verify, self.is_stopped = passes, verify, is_stopped
         self.max_seconds = np.inf if max_seconds is None else run.seconds + float(max_seconds)
@@ -53,7 +67,8 @@ class Driver:
         """Learn; the reason of the end."""
         self.position = position
         if not traits_of(self.run.solver).keeps_data:
-            return concluded(self)
+            reason: Reason = concluded(self)
+            return reason
         try:
             return self.over_blocks(position)
         except Stopped as stop:
@@ -119,7 +134,8 @@ class Driver:
 
     def cut_short(self, signal: BaseException) -> Reason:
         """Why it stopped in the middle of a pass."""
-        return signal.args[0]
+        reason: Reason = signal.args[0]
+        return reason
 
     def conclude(self, reason: Reason) -> Reason:
         """All there is to tell."""
@@ -168,14 +184,15 @@ class Driver:
         most = None if self.passes is None else self.passes - 1
         deadline = time.perf_counter() + self.max_seconds - run.elapsed
 
-        def told(report) -> None:
+        def told(report: Any) -> None:
             run.passes = report.passes
             self.certify(report.is_proven)
 
         report = learner.solve(run.tol, most, deadline, told)
         run.passes = report.passes
         self.certify(True)
-        return report.reason
+        reason: Reason = report.reason
+        return reason
 
     def certify(self, is_proven: bool) -> None:
         """What the learner knows of all data."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compile import kernel
-from ..geometry import curvature
+from ..geometry import Geometry, curvature
 from ..oracle.memory import Remembering
 from ..planes import DualState, Planes, empty_planes
 from ..solvers.block_frank_wolfe import BlockState
@@ -42,13 +42,13 @@ class Shift(NamedTuple):
 
 
 @singledispatch
-def rebased(state: Any, shift: Shift, geometry) -> Any:
+def rebased(state: Any, shift: Shift, geometry: Geometry) -> Any:
     """The state over the moved planes, or None where the solver keeps none."""
     return None
 
 
 @rebased.register
-def _(state: DualState, shift: Shift, geometry) -> DualState:
+def _(state: DualState, shift: Shift, geometry: Geometry) -> DualState:
     planes = rebased_planes(state.planes, shift, geometry, state.v.size)
     n, d = state.mass.size, state.v.size
     mass, linear, v = np.zeros(n), np.zeros(1), np.zeros(d)
@@ -67,13 +67,13 @@ def _(state: DualState, shift: Shift, geometry) -> DualState:
 
 
 @rebased.register
-def _(state: BlockState, shift: Shift, geometry) -> BlockState:
+def _(state: BlockState, shift: Shift, geometry: Geometry) -> BlockState:
     dual = rebased(state.dual, shift, geometry)
     return state._replace(dual=dual, gap=np.full_like(state.gap, np.inf))
 
 
 @rebased.register
-def _(state: WrappedState, shift: Shift, geometry) -> WrappedState | None:
+def _(state: WrappedState, shift: Shift, geometry: Geometry) -> WrappedState | None:
     if not isinstance(state.memory, Remembering):  # an average, a subset: begin at the weights
         return None
     inner = rebased(state.inner, shift, geometry)
@@ -84,7 +84,7 @@ def _(state: WrappedState, shift: Shift, geometry) -> WrappedState | None:
     return state._replace(inner=inner, w=inner.w, v=inner.v)
 
 
-def rebased_planes(planes: Planes, shift: Shift, geometry, d: int) -> Planes:
+def rebased_planes(planes: Planes, shift: Shift, geometry: Geometry, d: int) -> Planes:
     """The same planes under the same numbers, each moved by the shift of its example."""
     m = int(planes.used[0])
     owner = np.zeros(m, np.int64)

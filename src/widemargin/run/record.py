@@ -39,7 +39,7 @@ class Record(NamedTuple):
     path: str | None = None  # the model file that it was read from: not trusted
 
 
-def books_of(run) -> dict[str, Any]:
+def books_of(run: Any) -> dict[str, Any]:
     """What a run knows besides its learner and its history."""
     certificate = run.certificate
     return {
@@ -51,7 +51,7 @@ def books_of(run) -> dict[str, Any]:
     }
 
 
-def give_back(run, record: Record) -> None:
+def give_back(run: Any, record: Record) -> None:
     """Set a run that has begun back to where the record was taken."""
     books = record.books
     if record.path is not None:

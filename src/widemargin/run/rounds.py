@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,11 @@ from .certificate import Certificate, make_certificate
 from .epochs import run
 from .history import History
 from .rebasing import Shift, rebased
+
+if TYPE_CHECKING:
+    from ..geometry import Geometry
+    from ..oracle.protocol import Oracle
+
 
 #: Columns of `Rounds.table`.
 COLUMNS = ("objective", "primal", "dual", "gap", "changed", "passes", "seconds")
@@ -80,10 +85,10 @@ class LatentData:
 
     problem: Any
     X: Any
-    Y: Sequence
-    oracle: Callable[[list], Any]
+    Y: Sequence[Any]
+    oracle: Callable[[list[Any]], Any]
 
-    def completed(self, hidden: Sequence) -> Any:
+    def completed(self, hidden: Sequence[Any]) -> Any:
         """The oracle of a round."""
         return self.oracle(list(zip(self.Y, hidden, strict=True)))
 
@@ -101,13 +106,13 @@ class LatentData:
                 ) from error
         return found
 
-    def changed(self, old: Sequence, new: Sequence) -> np.ndarray:
+    def changed(self, old: Sequence[Any], new: Sequence[Any]) -> np.ndarray:
         """Examples whose hidden part differs."""
         if isinstance(self.problem, CompletesAll):
             return np.flatnonzero(np.asarray(old) != np.asarray(new))
         return np.flatnonzero([not is_same(a, b) for a, b in zip(old, new, strict=True)])
 
-    def shift(self, old: Sequence, new: Sequence, by_loss: bool) -> Shift | None:
+    def shift(self, old: Sequence[Any], new: Sequence[Any], by_loss: bool) -> Shift | None:
         """How the truths' features move; None where planes cannot follow."""
         if isinstance(self.problem, CompletesAll):
             matrix = self.problem.shifts(self.X, self.Y, old, new)
@@ -143,12 +148,12 @@ class Outcome:
     """The end of all rounds."""
 
     w: np.ndarray
-    hidden: Sequence
+    hidden: Sequence[Any]
     certificate: Certificate
     stopped_by: Reason
     solver: Any
     round_ended_by: Reason | None
-    columns: dict[str, list] = field(default_factory=dict)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
     rows: list[list[float]] = field(default_factory=list)
 
     @property
@@ -164,9 +169,9 @@ class Outcome:
 
 def concave_convex(
     data: LatentData,
-    hidden: Sequence,
+    hidden: Sequence[Any],
     pick: Callable[[Any], Any],
-    geometry,
+    geometry: Geometry,
     rng: np.random.Generator,
     stop: Callable[[float], Rule],
     w: np.ndarray | None = None,
@@ -203,7 +208,7 @@ def concave_convex(
         oracle.tally.forget()
     outcome: Outcome | None = None
     rows: list[list[float]] = []
-    columns: dict[str, list] = {}
+    columns: dict[str, list[Any]] = {}
     reason: Reason = StopReason.ROUNDS
     for _ in range(max_rounds):
         spent = time.perf_counter() - began
@@ -250,12 +255,12 @@ def concave_convex(
     return outcome
 
 
-def objective_of(oracle, geometry, w: np.ndarray) -> float:
+def objective_of(oracle: Oracle, geometry: Geometry, w: np.ndarray) -> float:
     """The objective of weights, rounded upwards."""
     return geometry.bounded_value(w).plus(oracle.bounded(w)).upper
 
 
-def check_descent(oracle, value: float, primal: float) -> None:
+def check_descent(oracle: Oracle, value: float, primal: float) -> None:
     """Completing at w cannot raise the objective of w; if it does, `complete` is wrong."""
     if oracle.is_exact and value > primal + 1e-7 * (abs(primal) + 1e-9 * oracle.total_cost):
         raise ArithmeticError(
@@ -266,7 +271,7 @@ def check_descent(oracle, value: float, primal: float) -> None:
         )
 
 
-def join(columns: dict[str, list], history: History, spent: float) -> None:
+def join(columns: dict[str, list[Any]], history: History, spent: float) -> None:
     """Append the epochs of a round; passes, calls and seconds go on counting."""
     offset = {name: columns[name][-1] for name in columns if columns[name]}
     for name, values in history.columns.items():

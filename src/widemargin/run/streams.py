@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,10 @@ from .certificate import (
     size_of,
 )
 from .history import COLUMNS, History
+
+if TYPE_CHECKING:
+    from ..oracle.protocol import Oracle
+
 
 #: What the history of a stream has besides the usual columns.
 STREAM_COLUMNS = ("rows", "progressive_loss", "kept", "cache_bytes", "memory")
@@ -95,7 +99,14 @@ class StreamRun:
     tol : float
     """
 
-    def __init__(self, solver, make_geometry, rng, encode, tol: float):
+    def __init__(
+        self,
+        solver: Any,
+        make_geometry: Any,
+        rng: np.random.Generator,
+        encode: Callable[[Chunk], Any],
+        tol: float,
+    ):
         self.solver, self.make_geometry, self.rng = solver, make_geometry, rng
         self.encode, self.tol = encode, tol
         self.learner: Any = None
@@ -191,7 +202,7 @@ class StreamRun:
     def proven_dual(self) -> float:
         """The dual objective of the learner's dual variables, made anew and rounded downwards."""
         point = self.learner.dual_point()
-        return self.make_geometry(point.v.size).bounded_dual(point).lower
+        return float(self.make_geometry(point.v.size).bounded_dual(point).lower)
 
     def expect(self, n_rows: int) -> None:
         """So many examples make a pass."""
@@ -265,11 +276,12 @@ class StreamRun:
 
     def measured(self) -> dict[str, float]:
         """Further columns of the history."""
-        return self.learner.numbers()
+        numbers: dict[str, float] = self.learner.numbers()
+        return numbers
 
     # -------------------------------------------------------------- learning
 
-    def begin(self, oracle) -> None:
+    def begin(self, oracle: Any) -> None:
         """Make the learner; `oracle` shows the first part of the data."""
         self.geometry = self.make_geometry(oracle.n_features)
         self.learner = self.solver.learner(oracle, self.geometry, self.rng)
@@ -289,7 +301,7 @@ class StreamRun:
         self.learn(oracle, chunk)
         self.is_torn = False
 
-    def learn(self, oracle, chunk: Chunk) -> None:
+    def learn(self, oracle: Any, chunk: Chunk) -> None:
         """Give the examples of a chunk to the learner."""
         self.learner.absorb(oracle, chunk.row)
         self.rows = chunk.row + chunk.size
@@ -354,8 +366,13 @@ class Measured(NamedTuple):
 
 
 def measure_stream(
-    stream: Stream, encode, w: np.ndarray, look_up=lambda: None, dual_w=None, has_rows=False
-):
+    stream: Stream,
+    encode: Callable[[Chunk], Any],
+    w: np.ndarray,
+    look_up: Callable[[], None] = lambda: None,
+    dual_w: np.ndarray | None = None,
+    has_rows: bool = False,
+) -> tuple[Measured, Fingerprint]:
     """(Measured at w, fingerprint) of all examples of a stream.
 
     `dual_w` are the weights of a dual of planes; of rows in a layout there are none where
@@ -379,7 +396,7 @@ def measure_stream(
     return Measured(total, is_estimate, (float(lost[0]), float(lost[1]))), found
 
 
-def fingerprint_of(stream: Stream, encode) -> Fingerprint:
+def fingerprint_of(stream: Stream, encode: Callable[[Chunk], Any]) -> Fingerprint:
     """The fingerprint of all examples of a stream; nothing is measured."""
     found = Fingerprint()
     for chunk in stream.chunks():
@@ -387,7 +404,7 @@ def fingerprint_of(stream: Stream, encode) -> Fingerprint:
     return found
 
 
-def add_examples(fingerprint: Fingerprint, oracle) -> None:
+def add_examples(fingerprint: Fingerprint, oracle: Oracle | Part) -> None:
     """The examples of an oracle."""
     data = getattr(oracle, "data", None)
     if isinstance(data, BoxRows | ClassRows):

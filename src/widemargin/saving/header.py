@@ -97,6 +97,7 @@ ATTRIBUTES = (
     Item("cell_", int, 2, 32),
     Item("context_", int, 0, 4),
     Item("features_", str),
+    Item("most_", int, 0, MOST),
     Item("feature_names_", list, longest=MOST),
     Item("edge_names_", list, longest=MOST),
 )

@@ -17,12 +17,16 @@ words why nothing can be certified.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..run.bounds import DualPoint
 from ..stopping import Reason
+
+if TYPE_CHECKING:
+    from ..geometry import Geometry
+    from ..oracle.protocol import Oracle
 
 
 class Bound(NamedTuple):
@@ -62,11 +66,13 @@ class Mistakes(NamedTuple):
 class Uncertified(Protocol):
     """A solver without an objective; its `traits` say why there is no certificate."""
 
-    def init(self, oracle, geometry, start: Start | None = None) -> Any: ...
+    def init(self, oracle: Oracle, geometry: Geometry, start: Start | None = None) -> Any: ...
 
-    def epoch(self, oracle, geometry, state, rng: np.random.Generator) -> tuple[Any, Mistakes]: ...
+    def epoch(
+        self, oracle: Oracle, geometry: Geometry, state: Any, rng: np.random.Generator
+    ) -> tuple[Any, Mistakes]: ...
 
-    def weights(self, state) -> np.ndarray: ...
+    def weights(self, state: Any) -> np.ndarray: ...
 
     def done(self, epochs: int, mistakes: Mistakes) -> Reason | None:
         """Why to stop after this many epochs, or None."""
@@ -76,11 +82,11 @@ class Uncertified(Protocol):
 class Ends(Protocol):
     """A solver with an end of its own, whatever the gap."""
 
-    def finished(self, state) -> Reason | None:
+    def finished(self, state: Any) -> Reason | None:
         """Why to stop now, or None."""
 
 
-def end_of(solver, state) -> Reason | None:
+def end_of(solver: Any, state: Any) -> Reason | None:
     """Why a solver that may have an end of its own stops now, or None."""
     return solver.finished(state) if isinstance(solver, Ends) else None
 
@@ -89,22 +95,24 @@ def end_of(solver, state) -> Reason | None:
 class Surrounds(Protocol):
     """A solver that wants its own oracle around the given one, for the whole run."""
 
-    def around(self, oracle) -> Any: ...
+    def around(self, oracle: Oracle) -> Any: ...
 
 
 @runtime_checkable
 class Solver(Protocol):
     """See the head of this file."""
 
-    def init(self, oracle, geometry, start: Start | None = None) -> Any: ...
+    def init(self, oracle: Oracle, geometry: Geometry, start: Start | None = None) -> Any: ...
 
-    def epoch(self, oracle, geometry, state, rng: np.random.Generator) -> tuple[Any, Bound]: ...
+    def epoch(
+        self, oracle: Oracle, geometry: Geometry, state: Any, rng: np.random.Generator
+    ) -> tuple[Any, Bound]: ...
 
-    def linear(self, state) -> float: ...
+    def linear(self, state: Any) -> float: ...
 
 
 @runtime_checkable
 class RenewsDual(Protocol):
     """A solver that makes its dual point anew from stored dual variables, as all of ours do."""
 
-    def dual_point(self, oracle, geometry, state) -> DualPoint: ...
+    def dual_point(self, oracle: Oracle, geometry: Geometry, state: Any) -> DualPoint: ...

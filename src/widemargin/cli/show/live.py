@@ -8,7 +8,8 @@ import sys
 import time
 from typing import Any
 
-from ...run.epochs import Certificate, Progress
+from ...run.certificate import Certificate
+from ...run.epochs import Progress
 from ...run.history import History
 from ...run.streams import StreamProgress
 from ...system.platform import memory_in_use

@@ -13,6 +13,7 @@ from ...images.levels import ImageWindows, plan, window_boxes
 from ...inference.windows import scores_of
 from ...inputs.images import ImageError, image_name
 from ...saving.schema import Array, Mismatch, Relation, Schema
+from ...system.user_warnings import warn_user
 from .base import check_between, check_whole
 
 #: What the numbers of templates multiply: a change of them makes old templates worthless.
@@ -30,14 +31,30 @@ class Candidates(NamedTuple):
     scores: np.ndarray  # (k,)
 
 
-def counted_boxes(truth: Any, name: str) -> np.ndarray:
-    """The boxes of a truth that are to be found: of a record, those that are not ignored."""
+class Objects(NamedTuple):
+    """The boxes of a truth."""
+
+    boxes: np.ndarray  # (m, 4)
+    labels: list[Any] | None
+    ignore: np.ndarray  # (m,) bool
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Those that are to be found."""
+        return self.boxes[~self.ignore]
+
+
+def objects_of(truth: Any, name: str) -> Objects:
+    """The boxes of a record, a dict or an array; an `ImageError` where they are wrong."""
+    keys = ("boxes", "labels", "ignore")
+    if isinstance(truth, Objects):
+        return truth
     if isinstance(truth, dict):
-        boxes, ignore = truth.get("boxes"), truth.get("ignore")
+        boxes, labels, ignore = (truth.get(key) for key in keys)
     elif hasattr(truth, "boxes"):
-        boxes, ignore = truth.boxes, getattr(truth, "ignore", None)
+        boxes, labels, ignore = (getattr(truth, key, None) for key in keys)
     else:
-        boxes, ignore = truth, None
+        boxes, labels, ignore = truth, None, None
     if boxes is None:
         raise ImageError(f"{name}: its truth has no 'boxes'.")
     if np.ndim(boxes) == 1 and len(boxes) == 4:
@@ -46,12 +63,12 @@ def counted_boxes(truth: Any, name: str) -> np.ndarray:
         found = checked_boxes(boxes, name)
     except ValueError as error:
         raise ImageError(str(error)) from None
-    if ignore is None:
-        return found
-    ignore = np.asarray(ignore, bool)
-    if ignore.shape != (len(found),):
-        raise ImageError(f"{name}: {len(found)} boxes, but 'ignore' has shape {ignore.shape}.")
-    return found[~ignore]
+    n = len(found)
+    ignore = np.zeros(n, bool) if ignore is None else np.asarray(ignore, bool)
+    for key, column in (("labels", labels), ("ignore", ignore)):
+        if column is not None and len(column) != n:
+            raise ImageError(f"{name}: {n} boxes and {len(column)} {key}.")
+    return Objects(found, None if labels is None else list(labels), ignore)
 
 
 def one_box(truth: Any, name: str) -> np.ndarray:
@@ -62,7 +79,7 @@ def one_box(truth: Any, name: str) -> np.ndarray:
     >>> one_box({"boxes": [[0, 0, 9, 9], [2, 2, 5, 5]], "ignore": [True, False]}, "a.jpg")
     array([2., 2., 5., 5.])
     """
-    found = counted_boxes(truth, name)
+    found = objects_of(truth, name).counted
     if len(found) != 1:
         raise ImageError(
             f"{name}: {len(found)} boxes; exactly one is needed, besides those to be ignored."
@@ -183,3 +200,14 @@ def restored_grid(model: Any) -> WindowGrid:
     return WindowGrid(
         model.shapes_, model.sizes_, model.size_template_, model.cell_, model.context_
     )
+
+
+def warn_of_unreached(reached: np.ndarray) -> None:
+    """Say once that some boxes are far from all windows."""
+    few = reached[reached < REACHED]
+    if few.size:
+        warn_user(
+            f"{few.size} of {reached.size} boxes are reached by no window with an overlap of "
+            f"{REACHED:g}, the worst with {few.min():.2f}; lower size_step, raise coverage, or "
+            "give sizes."
+        )

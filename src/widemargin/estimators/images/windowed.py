@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...annotations.records import Annotations
-from ...arrays.boxes import checked_boxes
 from ...images.grids import WindowGrid, choose_grid
 from ...images.levels import ImageWindows, image_windows
 from ...images.store import FeatureStore
@@ -17,12 +16,9 @@ from ...inputs.images import ImageError, image_name, open_image
 from ...saving.schema import Array, Mismatch, Schema
 from ...streams import ArrayStream, StreamError
 from ...streams.opening import as_stream
-from ..learning.fitting import check_positive
 from .base import ImageEstimator
 from .boxes import (
     FEATURES,
-    Candidates,
-    candidate_boxes,
     check_grid_parameters,
     check_levels,
     checked_sizes,
@@ -45,6 +41,7 @@ class WindowEstimator(ImageEstimator):
     sizes: Any
     size_step: float
     coverage: float
+    box: str
     grid_: WindowGrid
     _is_filed = False  # while a fit has features in a file
     _progress: Callable[[int, int], None] | None = None  # told of images that were read
@@ -53,11 +50,13 @@ class WindowEstimator(ImageEstimator):
         *("shapes_", "sizes_", "size_template_"),
         *("cell_", "context_", "features_"),
     )
-    _needed = ("cell_", "context_", "features_")
+    _needed: tuple[str, ...] = ("cell_", "context_", "features_")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_grid_parameters(self)
+        if self.box not in ("soft", "best"):
+            raise ValueError(f"box is {self.box!r}; 'soft' or 'best' is needed.")
 
     # ------------------------------------------------------------ the grid
 
@@ -96,7 +95,7 @@ class WindowEstimator(ImageEstimator):
         return self._new_problem(not self._is_filed)
 
     def _counted(self, truth: Any, name: str) -> np.ndarray:
-        """The boxes of a truth; an `ImageError` where they are wrong."""
+        """The boxes of a truth that are to be found; an `ImageError` where they are wrong."""
         raise NotImplementedError
 
     def _truth(self, x: ImageWindows, truth: Any, name: str) -> Any:
@@ -140,20 +139,23 @@ class WindowEstimator(ImageEstimator):
     def _look_at_truths(self, truths: list[Any]) -> None:
         """Warn of truths that are hard to find."""
 
-    def _all_boxes(self, images: Any, y: Any) -> np.ndarray:
-        """The boxes of all truths that are sound; of the others `take` will speak."""
-        found, first = [np.empty((0, 4))], None
-        for number, (image, truth) in enumerate(zip(images, y, strict=True)):
+    def _sound_truths(self, names: Iterable[str], y: Any) -> list[Any]:
+        """What `_counted` makes of all truths that are sound; of the others `take` will speak."""
+        found, first = [], None
+        for name, truth in zip(names, y, strict=True):
             try:
-                found.append(self._counted(truth, image_name(image, number)))
+                found.append(self._counted(truth, name))
             except ImageError as error:
                 if not self.skip_bad_images:
                     raise
                 first = first or error
-        boxes = np.concatenate(found)
-        if not len(boxes):
+        if not any(map(len, found)):
             raise ValueError(f"There are no boxes to learn from{f': {first}' if first else '.'}")
-        return checked_boxes(boxes)
+        return found
+
+    def _grid_from(self, names: Iterable[str], y: Any) -> None:
+        """The grid for all truths."""
+        self._set_grid(np.concatenate(self._sound_truths(names, y)))
 
     # ------------------------------------------------------------ streams
 
@@ -195,13 +197,12 @@ class WindowEstimator(ImageEstimator):
                 f"{stream.name} can be read only once, and the sizes of boxes come first: give a "
                 "function that returns a new iterator."
             )
-        boxes = [np.empty((0, 4))]
+        names, truths = [], []
         for chunk in stream.chunks():
-            truths = truths_of(chunk.X, chunk.y)
-            boxes += [self._counted(t, chunk.where(k)) for k, t in enumerate(truths)]
-        if sum(map(len, boxes)) == 0:
-            raise ValueError(f"{stream.name}: there are no boxes to learn from.")
-        self._set_grid(np.concatenate(boxes))
+            given = truths_of(chunk.X, chunk.y)
+            truths += list(given)
+            names += [chunk.where(k) for k in range(len(given))]
+        self._grid_from(names, truths)
 
     def _inputs(self, chunk):
         """The features of the images of a chunk, all of them in memory."""
@@ -223,26 +224,13 @@ class WindowEstimator(ImageEstimator):
 
     # ------------------------------------------------------------ using it
 
-    def _windows(self, image: Any, number: int | None = None) -> ImageWindows:
+    def _windows(
+        self, image: Any, number: int | None = None, grid: WindowGrid | None = None
+    ) -> ImageWindows:
         """The features of an image; what has been made already stays as it is."""
         if isinstance(image, ImageWindows):
             return image
-        name = image_name(image, number)
+        grid = self.grid_ if grid is None else grid
         pixels = open_image(image, number)
-        check_levels(self.grid_, pixels, name)
-        return image_windows(pixels, self.grid_)
-
-    def candidates(self, image: Any, k: int = 500, nms: float = 0.9) -> Candidates:
-        """The `k` best windows of one image, (boxes (k, 4), scores (k,)), the best first.
-
-        Parameters
-        ----------
-        image : path, image of Pillow, array or record
-        k : int
-        nms : float
-            Windows that overlap a better one by more than this are left out.
-        """
-        check_is_fitted(self)
-        check_positive("k", k)
-        check_positive("nms", nms)
-        return candidate_boxes(self._windows(image), self.grid_, self.coef_, int(k), float(nms))
+        check_levels(grid, pixels, image_name(image, number))
+        return image_windows(pixels, grid)

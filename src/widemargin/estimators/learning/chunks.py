@@ -149,13 +149,31 @@ def check_nodes(trees: Mapping[str, Taxonomy], labels: np.ndarray, examples: Chu
             refuse_label(label, tree.parents, why)
 
 
+def distinct(labels: Any) -> np.ndarray:
+    """Each label once, in order; labels of several types have none.
+
+    Examples
+    --------
+    >>> distinct(["b", "a", "b"])
+    array(['a', 'b'], dtype='<U1')
+    """
+    found = np.asarray(labels)
+    try:
+        return np.unique(found)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in found.ravel().tolist()}))
+        raise ValueError(
+            f"y has labels of type {kinds}; all strings or all numbers are needed."
+        ) from None
+
+
 def labels_of(stream) -> np.ndarray:
     """The classes of a stream that can be read again, else those of what is known of it."""
     values = getattr(stream, "label_values", None)
     if values is not None and stream.repeatable:
         return np.asarray(values())
     if isinstance(stream, ArrayStream):
-        return np.unique(np.asarray(stream.y))
+        return distinct(stream.y)
     if not stream.repeatable:
         raise ValueError(
             Sentence(
@@ -164,7 +182,7 @@ def labels_of(stream) -> np.ndarray:
                 ".",
             )
         )
-    found = [np.unique(np.asarray(chunk.y)) for chunk in stream.chunks()]
+    found = [distinct(chunk.y) for chunk in stream.chunks()]
     if not found:
         raise ValueError(f"{stream.name} has no examples.")
     return np.unique(np.concatenate(found))

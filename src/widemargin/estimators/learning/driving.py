@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassifierMixin
 
 from ...run.streams import fingerprint_of
 from ...streams import Stream, StreamError
 from ...streams.fingerprint import Fingerprint
 from ...streams.opening import as_stream
+from .chunks import distinct
 
 
 def why_not_go_on(model: Any) -> str | None:
@@ -36,7 +36,7 @@ def leave_examples(model: Any) -> None:
 def planned_epochs(model: Any, y: Any) -> int:
     """Passes that `fit` of a kernel machine would make over examples with these labels."""
     if isinstance(model, ClassifierMixin):
-        model.classes_ = np.unique(y)
+        model.classes_ = distinct(y)
     return int(model._way().solver.epochs)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ...geometry import Geometry
-from ...run.epochs import Certificate
+from ...run.certificate import Certificate
 from ...run.passes import UNFINISHED, Driver
 from ...run.record import Record
 from ...run.streams import StreamRun

@@ -66,7 +66,7 @@ SETTLED = 0.1
 FADE = 2.0**40
 
 
-class Step(NamedTuple):
+class PlaneStep(NamedTuple):
     """What one step found."""
 
     square: float  # |u|^2
@@ -137,7 +137,7 @@ class Ascent:
         forget(self.state, self.order)
         return square / losses if square > 0 < losses else 1.0, losses / len(self.order) or 1.0
 
-    def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> Step:
+    def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> PlaneStep:
         """Move `w` by u, to a gap of at most `tolerance`; planes of earlier calls are used again.
 
         U : the bounds of the sample's examples, in its order.
@@ -157,7 +157,7 @@ class Ascent:
         if self.clamped and np.isfinite(self.ceiling[0]):
             self._list_all(self.before)
 
-    def _climb(self, tolerance: float) -> Step:
+    def _climb(self, tolerance: float) -> PlaneStep:
         """Rounds of decoding and of transfers from the dual variables there are; no `square`."""
         order, rounds, goal, before = self.order, 0, 0.5 * tolerance, np.inf
         while True:
@@ -168,7 +168,7 @@ class Ascent:
             if rounds == 1:
                 hinges, due = state.hinge[order], left
             if left <= tolerance or rounds >= MOST_ROUNDS:
-                return Step(np.nan, left, hinges, rounds, due)
+                return PlaneStep(np.nan, left, hinges, rounds, due)
             if left > 0.5 * before:  # what a sweep meets on its way is less than what it leaves
                 goal *= 0.5
             before = left
@@ -238,7 +238,7 @@ class Cutting:
         """As `Ascent.unit`."""
         return self.ascent.unit(w)
 
-    def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> Step:
+    def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> PlaneStep:
         """As `Ascent.solve`; nothing is kept from call to call."""
         self.cost[self.order] = U
         self.ascent.start_from(w)
@@ -257,7 +257,7 @@ class Cutting:
             index = np.flatnonzero(scratch)
             if left <= tolerance or rounds >= MOST_ROUNDS:
                 scratch[index] = 0.0
-                return Step(float(a @ G @ a), max(left, 0.0), hinges, rounds, due)
+                return PlaneStep(float(a @ G @ a), max(left, 0.0), hinges, rounds, due)
             # 2. its inner products; b = loss - <w_t + u, delta> + <u, delta>
             value = scratch[index]
             row = np.array([float(v @ scratch[j]) for j, v in cuts] + [float(value @ value)])

@@ -34,7 +34,7 @@ from ..learner import PROGRESSIVE, Progressive, WithoutObjective
 from ..protocol import Mistakes
 from ..streaming_dual.example_arrays import EXAMPLES, example_arrays, examples_of
 from ..streaming_dual.planes import joined, size_of, taken, widening
-from ._local_steps import MOST_ROUNDS, Ascent, Cutting, Step
+from ._local_steps import MOST_ROUNDS, Ascent, Cutting, PlaneStep
 from ._revisits import Revisits
 from ._working_set import NEW, OMEGA, ROW, WorkingSet
 from .damping import inner_tolerance, mean_share, sample_size, step_within
@@ -119,7 +119,7 @@ class PlaneDescent(WithoutObjective):
                 share = mean_share(self.n_steps, self.solver.average)
                 blend(self.means[track], self.iterates[track], share)
 
-    def _step(self, track: int, number: int, omega: np.ndarray) -> tuple[float, Step]:
+    def _step(self, track: int, number: int, omega: np.ndarray) -> tuple[float, PlaneStep]:
         """(damping, what was found) of a track's step."""
         t, k, n, w = self.n_steps, self.k, self.n, self.iterates[track]
         if isinstance(self.local, Revisits):
@@ -134,7 +134,7 @@ class PlaneDescent(WithoutObjective):
         hinges = self._solve(kept, omega, 1.0, np.inf).hinges
         radius, bound = schedule.at(t, k, n), float(omega @ hinges) / k
 
-        def solve(damping: float) -> Step:
+        def solve(damping: float) -> PlaneStep:
             w[:] = before
             step = self._solve(w, omega, damping, tolerance)
             if step.square <= radius**2 * (1.0 + ROUNDING):  # the last such one is chosen
@@ -145,7 +145,9 @@ class PlaneDescent(WithoutObjective):
         w[:] = kept
         return chosen
 
-    def _solve(self, w: np.ndarray, omega: np.ndarray, damping: float, tolerance: float) -> Step:
+    def _solve(
+        self, w: np.ndarray, omega: np.ndarray, damping: float, tolerance: float
+    ) -> PlaneStep:
         step = self.local.solve(w, omega / (self.k * damping), tolerance / damping)
         if step.rounds >= MOST_ROUNDS and step.gap * damping > tolerance:
             warn_user(
@@ -156,7 +158,7 @@ class PlaneDescent(WithoutObjective):
             )
         return step
 
-    def _note(self, damping: float, step: Step, omega: np.ndarray) -> None:
+    def _note(self, damping: float, step: PlaneStep, omega: np.ndarray) -> None:
         """The numbers of a step."""
         hinges = step.hinges
         self.violated += int(np.count_nonzero(hinges))

@@ -44,7 +44,7 @@ import numpy as np
 from ...compile import kernel
 from ...geometry import move
 from ...planes import DualState, add_plane, compact, grow_state, settle_all
-from ._local_steps import Ascent, Step
+from ._local_steps import Ascent, PlaneStep
 
 #: Old examples that a step takes along, in units of k: all of them, where k is 1 % of the data.
 TAKEN_ALONG = 100.0
@@ -93,7 +93,7 @@ class Revisits(Ascent):
         """Look at a sample, whose planes and mass are kept."""
         self.oracle, self.order = oracle, np.ascontiguousarray(order, np.int64)
 
-    def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> Step:
+    def solve(self, w: np.ndarray, U: np.ndarray, tolerance: float) -> PlaneStep:
         """As `Ascent.solve`, from the dual variables there are; `w` must be that of `begin`."""
         alpha = self.state.planes.alpha[: self.state.planes.used[0]].copy()
         before = np.zeros(0) if self.geometry.is_plain else w.copy()

@@ -49,7 +49,7 @@ LOOK = 64.0
 TIE = 1e-10
 
 
-class Machine(NamedTuple):
+class LaRankState(NamedTuple):
     """What changes. Arrays over slots have room for `capacity` of them."""
 
     beta: np.ndarray
@@ -126,7 +126,7 @@ def are_waiting_listed(arrays, sizes) -> bool:
     return listed and bool((arrays["row"][waiting] >= 0).all())
 
 
-class Rules(NamedTuple):
+class LaRankRule(NamedTuple):
     """What does not change."""
 
     loss: np.ndarray  # (K, K), in the margin

@@ -40,8 +40,8 @@ from ._loops import (
     WAIT,
     WAITING,
     Fresh,
-    Machine,
-    Rules,
+    LaRankRule,
+    LaRankState,
     declared,
     learn,
     settle,
@@ -60,7 +60,7 @@ DENSE_MEMORY, SPARSE_MEMORY = 200.0, 16.0
 MOST_SWEEPS = 100_000
 #: Numbers for each slot besides those of classes, rows between patterns included.
 SLOT_NUMBERS = 9
-#: Arrays of `Machine` with an entry, or a column, for each slot.
+#: Arrays of `LaRankState` with an entry, or a column, for each slot.
 SLOTTED = ("beta", "score", "own", "bound", "label", "row", "live", "place", "free", "purpose")
 
 
@@ -154,7 +154,7 @@ class LaRankLearner:
         self.rules = self._rules(task.cost)
         self.n_rows = 0  # rows seen in the first pass
 
-    def _rules(self, cost: np.ndarray | None) -> Rules:
+    def _rules(self, cost: np.ndarray | None) -> LaRankRule:
         K = self.machine.beta.shape[0]
         flat = 1.0 - np.eye(K)
         cost = flat if cost is None else np.ascontiguousarray(cost, dtype=np.float64)
@@ -165,7 +165,7 @@ class LaRankLearner:
                 raise ValueError(f"{name} has shape {matrix.shape}; {K} classes need ({K}, {K}).")
         loss = cost if isinstance(self.solver, SOnline) else flat
         tau = min(self.asked, self.solver.tau * (float(loss.max()) or 1.0))
-        return Rules(loss, cost, kappa, tau, self._price())
+        return LaRankRule(loss, cost, kappa, tau, self._price())
 
     def _price(self) -> float:
         """Cost of a kernel value computed, where an entry of a kept row costs 1."""
@@ -392,7 +392,7 @@ class LaRankLearner:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
-        self.machine = Machine(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
+        self.machine = LaRankState(**{n: np.array(a) for n, a in under("machine.", arrays).items()})
         used = self.machine.live[: self.n_kept]
         check_own(self.support, used, self.machine.own, "machine.own")
         if "gram.values" in arrays:
@@ -435,13 +435,13 @@ def memory_of(solver: LaRank, support: Support) -> tuple[float, int]:
     return DENSE_MEMORY if support.dense else SPARSE_MEMORY, 2 * TOGETHER
 
 
-def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> Machine:
+def new_machine(n_outputs: int, capacity: int, rng: np.random.Generator) -> LaRankState:
     """No patterns; all operations equally likely."""
 
     def slots(dtype=np.float64, value=0) -> np.ndarray:
         return np.full(capacity, value, dtype)
 
-    return Machine(
+    return LaRankState(
         beta=np.zeros((n_outputs, capacity)),
         score=np.zeros((n_outputs, capacity)),
         own=slots(),

@@ -37,7 +37,7 @@ AT_REST, TOO_LONG, EXAMPLE = -1, -2, -3
 GIVEN, GRADIENT, ACTIVE = range(3)
 
 
-class Machine(NamedTuple):
+class LaSVMState(NamedTuple):
     """All that changes, by slot where not said otherwise."""
 
     alpha: np.ndarray
@@ -117,7 +117,7 @@ class Coming(NamedTuple):
     filled: np.ndarray  # by kept row: how many late patterns it knows
 
 
-class Rule(NamedTuple):
+class LaSVMRule(NamedTuple):
     """Parameters."""
 
     tau: float

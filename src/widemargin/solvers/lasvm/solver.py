@@ -45,7 +45,7 @@ from . import _examples as examples
 from . import _loops as loops
 from . import _state as state
 from ._search import absorb_chosen
-from ._state import Coming, Machine, Rule
+from ._state import Coming, LaSVMRule, LaSVMState
 
 #: Examples whose kernel values are computed together.
 BLOCK = 128
@@ -166,7 +166,7 @@ class LaSVMLearner:
         self.gram = Gram(support, solver.memory, beside)
         self.progressive = Progressive()
         self.cost = 1.0 - np.eye(2) if task.cost is None else np.array(task.cost, np.float64)
-        self.rule = Rule(
+        self.rule = LaSVMRule(
             float(solver.tau),
             bool(task.bias),
             solver.partner == "second_order",
@@ -406,7 +406,7 @@ class LaSVMLearner:
         """The learner that `arrays` was taken of."""
         self.support.restore(under("support.", arrays))
         machine: Any = {name: np.array(a) for name, a in under("machine.", arrays).items()}
-        self.machine = Machine(**machine)
+        self.machine = LaSVMState(**machine)
         used = np.flatnonzero(self.machine.example[: self.n_slots] >= 0)
         check_own(self.support, used, self.machine.diagonal, "machine.diagonal")
         if "gram.values" in arrays:
@@ -424,23 +424,23 @@ def same_capacity(arrays, sizes) -> bool:
 # ------------------------------------------------------------ arrays of a machine
 
 
-def empty_machine(rng: np.random.Generator) -> Machine:
+def empty_machine(rng: np.random.Generator) -> LaSVMState:
     """No slots."""
     whole = {"example", "free", "zeros"}
     slots = {
         name: np.zeros(0, np.int64 if name in whole else np.float64)
-        for name in Machine._fields[:11]
+        for name in LaSVMState._fields[:11]
     }
     counts = np.zeros(10, np.int64)
     counts[[state.TOP, state.BOTTOM]] = -1
     word = np.array([rng.integers(1, 2**63)], np.uint64)
-    return Machine(**slots, counts=counts, extremes=np.array([-np.inf, np.inf]), word=word)
+    return LaSVMState(**slots, counts=counts, extremes=np.array([-np.inf, np.inf]), word=word)
 
 
-def grown(machine: Machine, capacity: int) -> Machine:
+def grown(machine: LaSVMState, capacity: int) -> LaSVMState:
     """The same with room for more slots, which are free and can neither grow nor fall."""
     old = machine.alpha.size
-    slots = {name: resized(getattr(machine, name), capacity) for name in Machine._fields[:11]}
+    slots = {name: resized(getattr(machine, name), capacity) for name in LaSVMState._fields[:11]}
     slots["up"][old:] = slots["down"][old:] = -np.inf
     slots["example"][old:] = -1
     return machine._replace(**slots)

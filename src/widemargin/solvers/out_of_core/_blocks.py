@@ -72,7 +72,7 @@ class Slot:
         return sum(buffer.nbytes for buffer in self.buffers.values())
 
 
-class Block(NamedTuple):
+class DiskBlock(NamedTuple):
     """Where a block lies, and what is in it."""
 
     offset: int
@@ -122,7 +122,7 @@ class BlockStore:
     ):
         self.file = DiskFile(folder, "blocks.bin")
         self.block_bytes, self.row_bytes = int(block_bytes), 32 + int(row_bytes)
-        self.index, self.n_blocks = np.zeros((0, len(Block._fields)), np.int64), 0
+        self.index, self.n_blocks = np.zeros((0, len(DiskBlock._fields)), np.int64), 0
         self.template: BoxRows | ClassRows | None = None  # everything but the rows
         self.is_dense, self.n_columns = False, 0
         self.slots = Slot(), Slot()
@@ -156,9 +156,9 @@ class BlockStore:
         own = sum(column.nbytes for column in self.pending_buffers) if self.template else 0
         return own + sum(slot.n_bytes for slot in self.slots)
 
-    def block(self, k: int) -> Block:
+    def block(self, k: int) -> DiskBlock:
         """Where block k lies."""
-        return Block(*self.index[k].tolist())
+        return DiskBlock(*self.index[k].tolist())
 
     def row_numbers(self, group: Iterable) -> np.ndarray:
         """Which rows of the data stand in some blocks, in the order of `read`."""
@@ -264,7 +264,7 @@ class BlockStore:
             indices = data.rows.indices
             if self.n_columns <= 2**16:
                 indices = indices.astype(np.uint16)
-            block = Block(
+            block = DiskBlock(
                 self.size,
                 self.n_rows,
                 self.pending_rows,
@@ -331,7 +331,7 @@ class BlockStore:
         except Mismatch as error:
             raise CheckpointError(f"{self.file.path}: {error}; the file was changed.") from None
 
-    def _raw_columns(self, block: Block, slot: Slot) -> list[Any]:
+    def _raw_columns(self, block: DiskBlock, slot: Slot) -> list[Any]:
         """The five columns of a block as they lie in the file; no weights are None."""
         assert self.template is not None
         size = block.n_bytes
@@ -402,7 +402,7 @@ class BlockStore:
         )
         return Schema(
             Array("state", "i8", (3,), entries=state),
-            Array("index", "i8", ("n_blocks", len(Block._fields)), low=0, high=MOST),
+            Array("index", "i8", ("n_blocks", len(DiskBlock._fields)), low=0, high=MOST),
             Relation("index", "does not describe blocks one after another", are_blocks),
             Derived("n_rows", "index", lambda index: int(index[:, 2].sum())),
             Schema(*rows_declared(like, "n_pending"), optional=True),
@@ -470,7 +470,7 @@ def are_blocks(arrays, sizes) -> bool:
     """Whether blocks lie side by side, and each is what a block can be."""
     place = row = 0
     for numbers in arrays["index"].tolist():
-        block = Block(*numbers)
+        block = DiskBlock(*numbers)
         kinds = block.value_kind < len(VALUES) and block.has_weights <= 1
         if not kinds or block.index_bytes not in ((0,) if sizes["is_dense"] else (2, 4)):
             return False

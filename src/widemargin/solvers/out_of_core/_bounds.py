@@ -66,7 +66,7 @@ class BlockBounds(Best):
         self.hinges = None
 
 
-class Report(NamedTuple):
+class DiskReport(NamedTuple):
     """A run after a pass."""
 
     passes: int  # over the data, the first one included
@@ -80,7 +80,7 @@ class Report(NamedTuple):
     reason: Reason | None = None  # of the end
 
 
-class Passes:
+class DiskPasses:
     """The account of passes over the blocks until the measured gap is small; see `loop.py`.
 
     Parameters
@@ -126,18 +126,18 @@ class Passes:
         """The deadline has passed."""
         return StopReason.SECONDS
 
-    def conclude(self, reason: Reason) -> Report:
+    def conclude(self, reason: Reason) -> DiskReport:
         """What is proven at the end."""
         if not self.is_proven:
             self.learner.measure()
             self.is_proven = True
         return self.report()._replace(reason=reason)
 
-    def report(self) -> Report:
+    def report(self) -> DiskReport:
         """Where the run stands."""
         learner, bounds = self.learner, self.learner.bounds
         dual = bounds.proven if self.is_proven else learner.dual
-        return Report(
+        return DiskReport(
             learner.n_passes + 1,
             time.perf_counter() - self.began,
             learner.n_visits / max(1, learner.n_rows),

@@ -47,7 +47,7 @@ from ..dual_coordinate.box import shuffle
 from ..learner import PROGRESSIVE, Progressive, widened
 from ..traits import Linear, Traits, check_linear
 from ._blocks import BLOCK_BYTES, emptied
-from ._bounds import BlockBounds, Passes, Report
+from ._bounds import BlockBounds, DiskPasses, DiskReport
 from ._dual_store import DualStore
 from ._kept_rows import KeptRows, kept_rows
 from ._loops import LOOPS
@@ -371,8 +371,8 @@ class BlockDual:
         tol: float,
         max_passes: int | None = None,
         deadline: float = np.inf,
-        on_progress: Callable[[Report], Any] | None = None,
-    ) -> Report:
+        on_progress: Callable[[DiskReport], Any] | None = None,
+    ) -> DiskReport:
         """Passes until the measured gap is at most `tol`.
 
         Parameters
@@ -384,9 +384,9 @@ class BlockDual:
         deadline : float
             In seconds of `time.perf_counter`; looked at between blocks.
         on_progress : callable, optional
-            Called with a `Report` after every pass; anything true ends the run.
+            Called with a `DiskReport` after every pass; anything true ends the run.
         """
-        return concluded(Passes(self, tol, max_passes, deadline, on_progress))
+        return concluded(DiskPasses(self, tol, max_passes, deadline, on_progress))
 
     def judge(self, tol: float) -> bool:
         """Whether `measure` was called, because the newest weights may be good enough."""

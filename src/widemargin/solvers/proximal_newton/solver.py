@@ -90,7 +90,7 @@ class ProximalState(NamedTuple):
     calm: np.ndarray  # (2,) sigma when the sleepers fell asleep, and the care taken
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     w: np.ndarray  # where it began
     hinge: float  # sum of C_i hinge_i there
     gap: float  # relative
@@ -212,7 +212,7 @@ class ProximalNewton:
         state.steps[0] += 1
         return state, bound
 
-    def step(self, geometry, data, cost, state: ProximalState, order: np.ndarray) -> Step:
+    def step(self, geometry, data, cost, state: ProximalState, order: np.ndarray) -> NewtonStep:
         """One Newton step on the examples of `order`."""
         sigma, w = float(state.sigma[0]), state.w.copy()
         # 1. the point b(w): its dual, and the gradient of the inner problem
@@ -233,7 +233,7 @@ class ProximalNewton:
             sigma *= self.growth
             state.sigma[0] = sigma
             if square <= 1e-24 * (1.0 + w @ w):
-                return Step(w, hinge, relative, 0.0)
+                return NewtonStep(w, hinge, relative, 0.0)
             respond(data, cost, state.beta, sigma, state.z, u, order)
             residual = w - u
         # 3. Newton direction and line search
@@ -243,7 +243,7 @@ class ProximalNewton:
         length = line_search(data, cost, state, sigma, residual, direction, order)
         state.w[:] += length * direction
         advance(state.z, state.slide, length, order)
-        return Step(w, hinge, relative, length)
+        return NewtonStep(w, hinge, relative, length)
 
     def dual_variables(self, oracle, state: ProximalState) -> np.ndarray:
         """b(w) of all examples, sleepers included; the centre moves there."""

@@ -55,7 +55,7 @@ FIRST_TEST, STILL = 16, 0.8
 BLOCK = 64
 
 
-class Found(NamedTuple):
+class Violated(NamedTuple):
     """Violated planes of a part."""
 
     planes: Planes
@@ -79,7 +79,7 @@ class PlaneCache:
         self.is_estimate = False  # whether `primal` is one
         self.here: set[int] = set()
         self.part: Any = None
-        self.found: Found
+        self.found: Violated
         self._oracle: Any = None
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class PlaneCache:
         w, dual, n = self.state.w, self.dual, oracle.n_examples
         last = n if count is None else min(n, begin + count)
         hinges = np.zeros(n)
-        self.found = Found(empty_planes(n), hinges, self.state.geometry)
+        self.found = Violated(empty_planes(n), hinges, self.state.geometry)
         picks: list[int] = []
         i = decoded = begin
         while i < last:
@@ -384,7 +384,7 @@ def note_violated(found, w, i, loss, index, value):
     return True
 
 
-def grow_found(found: Found) -> Found:
+def grow_found(found: Violated) -> Violated:
     """Room for more planes."""
     return found._replace(planes=grow(found.planes))
 

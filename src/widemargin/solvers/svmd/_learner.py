@@ -40,9 +40,9 @@ from ._state import (
     STEP_ROW,
     TRACE,
     VALUE_ROW,
-    Machine,
-    Rule,
     Seen,
+    SVMDRule,
+    SVMDState,
     Work,
 )
 from ._steps import compiled_block
@@ -69,7 +69,7 @@ class OnlineKernelMachine:
 
     holds_examples = False
 
-    def __init__(self, solver: Any, task: KernelTask, support: Support, rule: Rule):
+    def __init__(self, solver: Any, task: KernelTask, support: Support, rule: SVMDRule):
         check_task(solver, task)
         budget = solver.budget
         if budget is not None:
@@ -84,7 +84,7 @@ class OnlineKernelMachine:
         limit = self.limit = None if budget is None else int(budget.limit)
         # One slot for the example that comes before one leaves, and one for a merged pattern.
         capacity = BLOCK if limit is None else limit + 2
-        self.machine = Machine(
+        self.machine = SVMDState(
             make_slots(capacity, K, functions, task.output_kernel),
             np.array([1.0, 1.0, 0.0]),
             np.zeros(10),
@@ -400,7 +400,7 @@ class OnlineKernelMachine:
         self.store = make_store(self.limit, capacity, projects, 3 * BLOCK)
         for name in SAVED_STORE:
             getattr(self.store, name)[:] = arrays[f"store.{name}"]
-        self.machine = Machine(
+        self.machine = SVMDState(
             slots, *(np.array(arrays[name]) for name in ("scale", "numbers", "offset"))
         )
         self._take_units(float(arrays["units"][0]))

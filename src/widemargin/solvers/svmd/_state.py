@@ -25,7 +25,7 @@ STEP, PI, NORM, TRACE, MARGIN, MARGIN_STEP, MARGIN_TRACE, ERROR, LOST, CLOCK = r
 VALUE_ROW, STEP_ROW, TRACE_ROW, MEAN_ROW = range(4)
 
 
-class Machine(NamedTuple):
+class SVMDState(NamedTuple):
     """All that changes from example to example; see the symbol table."""
 
     slots: Slots
@@ -34,7 +34,7 @@ class Machine(NamedTuple):
     offset: np.ndarray  # (4, K) b, its steps, its traces, its mean
 
 
-class Rule(NamedTuple):
+class SVMDRule(NamedTuple):
     """The solver's parameters."""
 
     c: float  # 0: not known

@@ -16,7 +16,7 @@ from ..kernel_learner import KernelTask
 from ..traits import KINDS, KernelMachines, Traits
 from ._learner import OnlineKernelMachine
 from ._losses import find_loss
-from ._state import Rule
+from ._state import SVMDRule
 
 
 def gradients(name: str) -> KernelMachines:
@@ -165,7 +165,7 @@ def horizon(solver: Any) -> float:
     return 0.0 if solver.average is None or drops else max(1.0, float(solver.average))
 
 
-def make_rule(solver: Any, task: KernelTask) -> Rule:
+def make_rule(solver: Any, task: KernelTask) -> SVMDRule:
     """Parameters of the compiled loops that both solvers have."""
     c = solver.regularisation
     if c is None:
@@ -174,7 +174,7 @@ def make_rule(solver: Any, task: KernelTask) -> Rule:
         else:
             c = 0.0 if task.n_examples is None else 1.0 / (max(1, task.n_examples) * task.C)
     loss = find_loss(solver.loss, task.kind, solver.nu is not None)
-    return Rule(
+    return SVMDRule(
         c=float(c),
         C=float(task.C),
         mu=0.0,

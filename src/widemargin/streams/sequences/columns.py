@@ -22,7 +22,7 @@ import numpy as np
 from ...inputs.sequences import Sequences
 from ..chunk import Chunk, StreamError
 from ..files import MEMORY
-from .files import COLUMN_BYTES, Block, Place, SequenceFiles, decoded
+from .files import COLUMN_BYTES, Place, SequenceFiles, TextBlock, decoded
 from .templates import Column, Template, default_template, expand, read_template
 
 
@@ -123,7 +123,7 @@ class ColumnStream(SequenceFiles):
             texts = [lines[a:b] for a, b in pairwise(ends)]
             yield self._whole_chunk(block, table, place), texts
 
-    def _read(self, block: Block) -> Table:
+    def _read(self, block: TextBlock) -> Table:
         from .spans import split
 
         mark = os.fsencode(self.comment or "")
@@ -167,7 +167,7 @@ class ColumnStream(SequenceFiles):
         """Does the last of so many columns hold labels?"""
         return self.labels == "last" and found != self.n_columns
 
-    def _column(self, block: Block, table: Table, column: int) -> Column:
+    def _column(self, block: TextBlock, table: Table, column: int) -> Column:
         from .spans import number_spans
 
         start = np.ascontiguousarray(table.start[:, column])
@@ -176,13 +176,13 @@ class ColumnStream(SequenceFiles):
         spans = np.column_stack([start[where], stop[where]])
         return Column(code, decoded(block, spans, table.lines[where]))
 
-    def _labels(self, block: Block, table: Table) -> list[str] | None:
+    def _labels(self, block: TextBlock, table: Table) -> list[str] | None:
         if not self._has_labels(table.n_columns):
             return None
         code, words = self._column(block, table, table.n_columns - 1)
         return np.array(words, dtype=object)[code].tolist()
 
-    def _chunk(self, block: Block, table: Table) -> Chunk:
+    def _chunk(self, block: TextBlock, table: Table) -> Chunk:
         template = self.used_template
         columns = [self._column(block, table, column) for column in range(template.n_columns)]
         rows, names = expand(template.features, columns, table.begin)

@@ -23,7 +23,7 @@ from ...inputs.sequences import Sequences
 from ..chunk import Chunk, StreamError
 from ..files import MEMORY
 from ..svmlight.complaints import number_reason, quoted
-from .files import CHUNK_BYTES, Block, SequenceFiles, decoded
+from .files import CHUNK_BYTES, SequenceFiles, TextBlock, decoded
 from .templates import merged
 
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -71,7 +71,7 @@ class CrfsuiteStream(SequenceFiles):
     def __init__(self, paths: Any, *, chunk_bytes: int = CHUNK_BYTES, memory: float = MEMORY):
         super().__init__(paths, chunk_bytes, memory)
 
-    def _read(self, block: Block) -> Positions:
+    def _read(self, block: TextBlock) -> Positions:
         from .spans import number_spans, split
 
         text, begin, end, _, place = block
@@ -108,10 +108,10 @@ class CrfsuiteStream(SequenceFiles):
             fields.line,
         )
 
-    def _labels(self, block: Block, parsed: Positions) -> list[str]:
+    def _labels(self, block: TextBlock, parsed: Positions) -> list[str]:
         return np.array(parsed.labels, dtype=object)[parsed.label].tolist()
 
-    def _chunk(self, block: Block, parsed: Positions) -> Chunk:
+    def _chunk(self, block: TextBlock, parsed: Positions) -> Chunk:
         from .attributes import read_attributes
         from .spans import number_spans
 
@@ -152,7 +152,7 @@ def attribute_reason(token: bytes, value: bytes) -> str:
 
 
 def weights_of(
-    block: Block, fields: Any, code: np.ndarray, labels: list[str], orders: list[int]
+    block: TextBlock, fields: Any, code: np.ndarray, labels: list[str], orders: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which lines are positions, and the factor of each sequence; `orders`: labels `@weight`."""
     is_row = ~np.isin(code, orders)

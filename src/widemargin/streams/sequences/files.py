@@ -35,7 +35,7 @@ class Place(NamedTuple):
     columns: int = 0
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """Whole sequences of a file; the text is overwritten by that of the next block."""
 
     text: np.ndarray
@@ -92,15 +92,15 @@ class SequenceFiles(TextFiles, ABC):
     _options: tuple[str, ...] = ()
 
     @abstractmethod
-    def _read(self, block: Block) -> Any:
+    def _read(self, block: TextBlock) -> Any:
         """A block, parsed: `line`, the lines so far; `begin`, where sequences begin."""
 
     @abstractmethod
-    def _labels(self, block: Block, parsed: Any) -> list[str] | None:
+    def _labels(self, block: TextBlock, parsed: Any) -> list[str] | None:
         """The labels of all positions."""
 
     @abstractmethod
-    def _chunk(self, block: Block, parsed: Any) -> Chunk:
+    def _chunk(self, block: TextBlock, parsed: Any) -> Chunk:
         """The chunk, without `row`, `position`, `source` and `y`."""
 
     def chunks(self, position: Any = None) -> Iterator[Chunk]:
@@ -108,7 +108,7 @@ class SequenceFiles(TextFiles, ABC):
         for block, parsed, place in self._blocks(self._begin(position, Place())):
             yield self._whole_chunk(block, parsed, place)
 
-    def _whole_chunk(self, block: Block, parsed: Any, after: Place) -> Chunk:
+    def _whole_chunk(self, block: TextBlock, parsed: Any, after: Place) -> Chunk:
         labels = self._labels(block, parsed)
         ends = parsed.begin.tolist()
         return self._chunk(block, parsed)._replace(
@@ -132,7 +132,7 @@ class SequenceFiles(TextFiles, ABC):
         about["kind"] = type(self).__name__
         return about | self._file_signature()
 
-    def _blocks(self, place: Place) -> Iterator[tuple[Block, Any, Place]]:
+    def _blocks(self, place: Place) -> Iterator[tuple[TextBlock, Any, Place]]:
         """Every block with a sequence in it, what was read of it, and the place behind it."""
         for number in range(place.file, len(self.files)):
             if number > place.file:
@@ -142,7 +142,7 @@ class SequenceFiles(TextFiles, ABC):
                 with opened(self.files[number], place.offset) as source:
                     for text, end in self._text_blocks(source, self._cut_behind):
                         begin = 3 if self._has_mark(text, end, place) else 0
-                        block = Block(text, begin, end, name, place)
+                        block = TextBlock(text, begin, end, name, place)
                         check_bytes(block)
                         parsed = self._read(block)
                         n_sequences = len(parsed.begin) - 1
@@ -166,7 +166,7 @@ class SequenceFiles(TextFiles, ABC):
         return not place.offset and end >= 3 and text[:3].tobytes() == BYTE_ORDER_MARK
 
 
-def check_bytes(block: Block) -> None:
+def check_bytes(block: TextBlock) -> None:
     """A zero byte is no text: the file is something else, or UTF-16."""
     zeros = np.flatnonzero(block.text[: block.end] == 0)
     if zeros.size:
@@ -174,7 +174,7 @@ def check_bytes(block: Block) -> None:
         raise StreamError(f"{block.name}:{line}: there is a zero byte; UTF-8 text is needed")
 
 
-def decoded(block: Block, spans: np.ndarray, lines: np.ndarray) -> list[str]:
+def decoded(block: TextBlock, spans: np.ndarray, lines: np.ndarray) -> list[str]:
     """Some spans (n, 2) of the text as strings; `lines` are theirs, for a message."""
     raw = block.text[: block.end].tobytes()
     # two flat lists: nested ones would wake the garbage collector again and again

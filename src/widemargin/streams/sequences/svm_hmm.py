@@ -17,7 +17,7 @@ from ...inputs.sequences import Sequences
 from ..chunk import Chunk, StreamError
 from ..files import MEMORY
 from ..svmlight.stream import Place as Decided
-from .files import CHUNK_BYTES, Block, SequenceFiles, last_query
+from .files import CHUNK_BYTES, SequenceFiles, TextBlock, last_query
 
 #: What `complaints.reason` asks a stream of rows about.
 DECIDED = Decided(labels="text", zero_based=False, qid=True)
@@ -59,7 +59,7 @@ class SvmHmmStream(SequenceFiles):
     def __init__(self, paths: Any, *, chunk_bytes: int = CHUNK_BYTES, memory: float = MEMORY):
         super().__init__(paths, chunk_bytes, memory)
 
-    def _read(self, block: Block) -> Positions:
+    def _read(self, block: TextBlock) -> Positions:
         from ..svmlight import parser
         from ..svmlight.complaints import reason, token_at
         from .attributes import blank_positions
@@ -79,12 +79,12 @@ class SvmHmmStream(SequenceFiles):
         starts = np.concatenate([[0], changes, [n]]) if n else np.zeros(1, np.int64)
         return Positions(parsed, starts.astype(np.int64), parsed.line)
 
-    def _labels(self, block: Block, parsed: Positions) -> list[str]:
+    def _labels(self, block: TextBlock, parsed: Positions) -> list[str]:
         from ..svmlight.parser import texts
 
         return texts(block.text, parsed.rows.heads).tolist()
 
-    def _chunk(self, block: Block, parsed: Positions) -> Chunk:
+    def _chunk(self, block: TextBlock, parsed: Positions) -> Chunk:
         from .spans import number_keys
 
         found = parsed.rows
