@@ -31,7 +31,6 @@ LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_stat
 class GoesOn:
     """Mixin: a model that learns on; `Streaming` has the rest."""
 
-    C: float
     certificate_: Any
     history_: Any
     solver_: Any

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from ...geometry import Geometry
 from ...run.certificate import Certificate
 from ...run.passes import UNFINISHED, Driver
-from ...run.record import Record
 from ...run.streams import StreamRun
 from ...saving.checkpoints import Checkpoint
 from ...solvers import traits_of
@@ -51,29 +50,13 @@ class Streaming(GoesOn):
     before the first example), and what its way of learning asks for (`LinearWay`).
     """
 
-    C: float
-    tol: float
     solver: Any
-    prior: Any
-    nonnegative: Any
     max_passes: Any
     max_seconds: Any
     random_state: Any
     n_features_in_: int
-    _begin_stream: Callable
-    _encode: Callable
-    history_: Any
-    solver_: Any
     _n_outputs: Any
-    _attributes: Callable
-    _flat_weights: Callable
-    _mean_loss: Callable
-    stop: Any
     _certificate: Any
-    _trained: Any
-    _run: StreamRun | None
-    _lasting: Record | str | None  # what learning goes on from, or why it cannot
-    uncertified_: str | None
 
     #: Why there are no checkpoints, for estimators that have none.
     _no_checkpoint: str | None = None
