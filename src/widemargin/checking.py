@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .inputs.examples import count_of
 from .oracle.making import make_oracle
 from .problem import (
     Compiled,
@@ -89,6 +90,7 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
         if isinstance(problem, Compiled) and not findings.texts:
             packed = (problem, X, Y, rows, weights, findings)
             findings.attempt("pack and oracle fail", check_compiled, *packed)
+            findings.attempt("planes by place fail", check_places, *packed)
     findings.conclude(type(problem).__name__)
 
 
@@ -186,7 +188,7 @@ def basic(problem, X, Y) -> None:
                 raise TypeError(f"{name} is missing.")
     if int(problem.n_features) != problem.n_features or problem.n_features < 1:
         raise ValueError(f"n_features is {problem.n_features!r}; a positive integer is needed.")
-    n = X.shape[0] if sp.issparse(X) else len(X)
+    n = count_of(X)
     if n != len(Y):
         raise ValueError(f"X has {n} examples and Y has {len(Y)}.")
     if len(Y) == 0:
@@ -382,6 +384,34 @@ def check_compiled(problem, X, Y, rows, weights, findings: Findings) -> None:
                     "compiled",
                     f"the compiled oracle finds a violation of {compiled:.6g} on example {i} where "
                     f"the Python functions find {expected:.6g}.",
+                )
+
+
+def check_places(problem, X, Y, rows, weights, findings: Findings) -> None:
+    """Planes by place are the planes of the compiled oracle."""
+    oracle = make_oracle(problem, X, Y, 1.0)
+    if oracle.places is None:
+        return
+    find, dot, add = oracle.places.compiled(oracle.data)
+    for w in weights:
+        for i in map(int, rows):
+            loss, index, value = oracle.find(i, w)
+            place, delta, found = np.zeros(oracle.places.size, np.uint32), np.zeros_like(w), w * 0.0
+            delta[index] = value
+            own, count = find(oracle.data, i, w, place)
+            if count:
+                add(oracle.data, place[:count], i, 1.0, found)
+            size = 1e-6 * (1.0 + float(np.abs(delta).max(initial=0.0)))
+            if abs((own - found @ w) - (loss - delta @ w)) > size * (1.0 + float(np.abs(w).sum())):
+                findings.add(
+                    "place_oracle",
+                    f"place_oracle and place_add give a violation of {own - found @ w:.6g} on "
+                    f"example {i} where the compiled oracle gives {loss - delta @ w:.6g}.",
+                )
+            if count and abs(dot(oracle.data, place[:count], i, w) - found @ w) > size:
+                findings.add(
+                    "place_dot",
+                    f"place_dot is not <w, delta> of the delta that place_add adds, example {i}.",
                 )
 
 

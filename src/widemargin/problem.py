@@ -88,13 +88,33 @@ class CompiledSlack(Protocol):
 
 
 @runtime_checkable
+class PlanesByPlace(Protocol):
+    """A compiled problem whose planes need not be written down (margin rescaling).
+
+    A plane (loss, delta) of example i is a few integers, uint32, at most `place_size`, which have a
+    meaning with `data`. `DualCoordinate` keeps them, and reads the numbers where they are:
+
+    `place_oracle(data, i, w, place) -> (loss, count)` fills the place of the most violated plane;
+    `place_dot(data, place, i, w) -> <w, delta>`;
+    `place_add(data, place, i, scale, out)` adds scale * delta to `out`, (n_features,).
+    """
+
+    place_size: int
+    place_oracle: Any
+    place_dot: Any
+    place_add: Any
+
+    def pack(self, X: Any, Y: Any) -> NamedTuple: ...
+
+
+@runtime_checkable
 class BoundsRounding(Protocol):
     """A problem that knows the rounding of its own functions.
 
     `rounding(data, w, slack)` bounds, for each example, what the hinge of the output that is found
     may lack of the largest one, and |<w, delta>| of any plane may be wrong by; see
     `layouts/sizes.py`. `data` is what `pack` made, or (X, Y) where there is no `pack`. Rows of
-    numbers (`layouts/shapes.py`) need no method.
+    numbers (`layouts/`) need no method.
     """
 
     def rounding(self, data: Any, w: np.ndarray, slack: bool) -> np.ndarray: ...

@@ -11,7 +11,9 @@ from widemargin.arrays.rows import as_rows
 from widemargin.geometry import Geometry
 from widemargin.inputs.queries import Query
 from widemargin.inputs.sequences import Sequences
-from widemargin.layouts import BoxRows, SeparateRows
+from widemargin.layouts.box import BoxRows, box_point, box_upper
+from widemargin.layouts.classes import NO_NODES, class_point, class_upper
+from widemargin.layouts.separate import SeparateRows, separate_point, separate_upper
 from widemargin.oracle import CompiledOracle, make_oracle
 from widemargin.problems import (
     AveragePrecision,
@@ -24,16 +26,7 @@ from widemargin.problems import (
     PrecisionAt,
     RocArea,
 )
-from widemargin.run.bounds import (
-    NO_NODES,
-    box_point,
-    box_upper,
-    class_point,
-    class_upper,
-    no_point,
-    separate_point,
-    separate_upper,
-)
+from widemargin.run.bounds import no_point
 
 EXTREMES = np.array([0.0, 1.0, -1.0, 1 / 3, 1e8, -1e8, 1e8 + 1, 1e-9, 3e15, -3e15 + 7, 1e120])
 

@@ -579,7 +579,7 @@ def test_values_of_solvers_that_are_refused():
     for make, name in (
         (lambda: Oldest(0), "limit"),
         (lambda: Oldest(2.5), "limit"),
-        (lambda: SVMD(epochs=1.5), "epochs"),
+        (lambda: SVMD(passes=1.5), "passes"),
         (lambda: SVMD(step="long"), "step"),
         (lambda: SVMD(nu=1.0), "nu"),
         (lambda: LaSVM(selection="best"), "selection"),

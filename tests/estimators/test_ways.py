@@ -76,7 +76,7 @@ def test_learning_on_makes_no_other_solver(made, params):
 
 
 def test_an_own_solver_is_the_one_that_runs(made):
-    own = LaSVM(epochs=1)
+    own = LaSVM(passes=1)
     made.clear()
     model = SVMClassifier(kernel="rbf", solver=own).fit(X, TWO)
     assert not made and model.solver_ is own

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import widemargin
+from widemargin.arrays.rows import as_rows
 from widemargin.geometry import Geometry
+from widemargin.layouts import BoxRows, ClassRows, Layout, NodeRows, SeparateRows
+from widemargin.layouts.protocol import check_layout
 from widemargin.oracle import CompiledOracle, Oracle, PythonOracle, Restricted, make_oracle
 from widemargin.oracle.memory import Recalled, Remembering
 from widemargin.oracle.threads import Parallel
@@ -254,3 +258,51 @@ def test_wrappers_of_oracles_delegate_by_name():
     assert {type(one) for one in made} == set(ARE_ORACLES)
     for one in made:
         assert not {name for name in members if not hasattr(one, name)}, type(one)
+
+
+LAYOUTS = {"BoxRows", "ClassRows", "NodeRows", "SeparateRows"}
+
+
+def asks_which_layout(node: ast.AST) -> bool:
+    """Whether this is `isinstance(x, BoxRows)` or `type(x) is BoxRows`."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") == "isinstance" and bool(LAYOUTS & names)
+    return isinstance(node, ast.Compare) and "type" in names and bool(LAYOUTS & names)
+
+
+def reads_by_number(node: ast.AST) -> bool:
+    """Whether this is `data[1]`, a field of packed examples without its name."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name | ast.Attribute)):
+        return False
+    name = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+    number = node.slice.lower if isinstance(node.slice, ast.Slice) else node.slice
+    is_number = isinstance(number, ast.Constant) and isinstance(number.value, int)
+    return is_number and name in {"data", "packed", "template", "like", "_fields"}
+
+
+def test_nobody_asks_which_layout_it_is():
+    assert found(asks_which_layout) == set()
+    shells = "cli/", "reproduce/"  # lists of arguments, no examples
+    places = {place for place in found(reads_by_number) if not place[0].startswith(shells)}
+    assert places == {("problems/real_function.py", "rounding")}  # (X, Y) in place of a layout
+
+
+def test_every_layout_has_all_that_layouts_have():
+    rows, two = as_rows(np.eye(2)), np.array([0, 1])
+    loss, path = 1.0 - np.eye(2), (np.ones(2), np.array([0, 1, 2]), two)
+    made = (
+        (BoxRows(rows, np.ones(2), 0.0, False), 2),
+        (ClassRows(rows, two, loss), 2),
+        (NodeRows(rows, two, loss, *path), 2),
+        (SeparateRows(rows, np.ones((2, 3))), 6),
+    )
+    for data, n in made:
+        assert isinstance(data, Layout)
+        check_layout(data, n)
+        w, cost = np.ones(2 * data.n_outputs), np.full(n, 0.5)
+        assert data.rounding(w, False).shape == (n,)
+        assert data.upper(cost, w, False) == data.upper(cost[:1], w, False)  # one number for all
+        assert data.with_rows(rows, data.truth) == data
+        with pytest.raises(ValueError, match="X has 2 rows"):
+            check_layout(data, n + data.truth.size)

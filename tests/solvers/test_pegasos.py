@@ -188,7 +188,7 @@ def test_protocols_and_errors():
     assert isinstance(make(Pegasos(), X, n=9), KernelLearner)
     for params, words in (
         ({"sample": 0}, "sample must be a whole number"),
-        ({"epochs": 0}, "epochs must be a whole number"),
+        ({"passes": 0}, "passes must be a whole number"),
         ({"regularisation": -1.0}, "regularisation must be None or a positive"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from ..run.streams import add_examples
 from ..streams import ArrayStream
 from ..streams.fingerprint import Fingerprint
@@ -19,6 +21,8 @@ def is_other_data(model: Any, X: Any, y: Any, weights: Any, qid: Any) -> bool:
     reader._columns, reader._is_fixed = int(model.n_features_in_), True
     reader._may_grow = False
     found, way = Fingerprint(), reader._way()
+    if weights is not None and np.ndim(weights) == 0:  # one for all
+        weights = np.full(len(y), weights)
     try:
         stream: Any = ArrayStream(X, y, weight=weights, qid=qid)
         if hasattr(reader, "_by_query"):

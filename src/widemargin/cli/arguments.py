@@ -141,7 +141,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
-    """--json and --quiet."""
+    """The options --json and --quiet."""
     if json:
         parser.add_argument("--json", action="store_true", help="the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="only errors on standard error")
@@ -235,7 +235,7 @@ def add_train(commands: Any) -> None:
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
-    """Kernel machines."""
+    """The options of kernel machines."""
     group = parser.add_argument_group("kernel machines: classify, regress, novelty")
     shape = "learnt online, in one or two passes (default: linear; rbf for novelty)"
     group.add_argument("--kernel", choices=KERNELS, help=shape)
@@ -254,7 +254,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
 
 
 def gamma(text: str) -> float | str:
-    """A positive number, or a word."""
+    """--gamma as a positive number, or one of its words."""
     return text if text in ("scale", "auto") else number(float, 0, True)(text)
 
 

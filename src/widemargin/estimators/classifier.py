@@ -70,7 +70,7 @@ class SVMClassifier(
         Of "poly".
     output_kernel : "identity", Taxonomy or array (K, K)
         Kernel between classes, which multiplies that between inputs; a Taxonomy counts common
-        ancestors. For "larank", "sonline", "svmd" and "norma".
+        ancestors. For all kernel solvers but "lasvm" and "pegasos".
     precision : "float32" or "float64"
         Of kernel values.
     rescaling : "margin" or "slack"
@@ -270,7 +270,9 @@ class SVMClassifier(
 
     def _kind(self, solver) -> str:
         kinds = solver.traits.kernel.kinds
-        is_pair = len(self.classes_) == 2 and not (self._may_grow and "classes" in kinds)
+        is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
+        takes_more = "classes" in kinds and (self._may_grow or not is_plain)
+        is_pair = len(self.classes_) == 2 and not takes_more
         return "binary" if is_pair and "binary" in kinds else "classes"
 
     def _kernel_targets(self, chunk, solver):

@@ -257,7 +257,7 @@ random_state
                     )
                 found.append((cells, points, scale, number))
 
-        self._take_images(X, take)
+        self._take_images(X, take, self._progress)
         cells, points, scales, owners = zip(*found, strict=True)
         return list(cells), list(zip(points, scales, strict=True)), np.array(owners)
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays.matrices import checked_items
 from ..checking import check_first
 from ..geometry import Geometry, check_mask, check_size
+from ..inputs.examples import count_of
 from ..oracle.compiled import CompiledOracle
 from ..oracle.making import make_oracle
 from ..problem import GivesPlanes, Problem, input_of, must_not_be_negative
@@ -196,7 +197,7 @@ random_state
         check_parameters(self)
         check_functions(self.problem)
         X = checked_items(X)
-        n = X.shape[0] if sp.issparse(X) else len(X)
+        n = count_of(X)
         if n != len(y):
             raise ValueError(f"X has {n} examples and y has {len(y)}.")
         if len(y) == 0:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..arrays.matrices import as_csr, as_sparse
+from .hashing import GOLDEN, hash_sequences, hashed_items, hashed_rows
 
 
 class Sequences:
@@ -127,6 +128,29 @@ class Sequences:
     def __iter__(self) -> Iterator[Sequences]:
         return (self[i] for i in range(len(self)))
 
+    def joined(self, other: Sequences) -> Sequences:
+        """These sequences and `other`, which may have learnt of further columns."""
+        begin = np.concatenate([self.begin, self.begin[-1] + other.begin[1:]])
+        edges = None
+        if self.edges is not None and other.edges is not None:
+            edges = stacked(self.edges, other.edges)
+        rows = stacked(self.rows, other.rows)
+        return Sequences(rows, begin, other.names, None, edges, other.edge_names)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in memory, roughly."""
+        edges = 0 if self.edges is None else self.edges.nnz
+        return 12 * (self.rows.nnz + edges) + 16 * self.n_positions
+
+    def hashes(self, Y) -> np.ndarray:
+        """Of each sequence with its labels; columns with names are told by their names."""
+        code, labels = positions_of(self, Y)
+        rows = hashed_rows(self.rows, self.names)
+        if self.edges is not None:
+            rows += GOLDEN * hashed_rows(self.edges, self.edge_names)
+        return hash_sequences(rows, hashed_items(labels)[code], self.begin)
+
 
 def is_same(one: Any, two: Any) -> bool:
     """Whether two sparse matrices hold the same numbers."""
@@ -135,14 +159,13 @@ def is_same(one: Any, two: Any) -> bool:
     return one.shape == two.shape and (one != two).nnz == 0
 
 
-def joined_sequences(one: Sequences, two: Sequences) -> Sequences:
-    """Sequences of `one` and `two`, which may have learnt of further columns."""
-    begin = np.concatenate([one.begin, one.begin[-1] + two.begin[1:]])
-    edges = None
-    if one.edges is not None and two.edges is not None:
-        edges = stacked(one.edges, two.edges)
-    rows = stacked(one.rows, two.rows)
-    return Sequences(rows, begin, two.names, None, edges, two.edge_names)
+def positions_of(X: Sequences, Y) -> tuple[np.ndarray, list[Any]]:
+    """Numbers of the labels of all positions, and the labels."""
+    flat = list(chain.from_iterable(y.tolist() if isinstance(y, np.ndarray) else y for y in Y))
+    if len(Y) != len(X) or len(flat) != X.n_positions:
+        raise ValueError(f"X has {X.n_positions} positions and Y has {len(flat)} labels.")
+    number = {label: k for k, label in enumerate(dict.fromkeys(flat))}
+    return np.fromiter(map(number.__getitem__, flat), np.int64, len(flat)), list(number)
 
 
 def stacked(one: sp.csr_matrix, two: sp.csr_matrix) -> sp.csr_matrix:

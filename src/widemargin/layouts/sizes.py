@@ -18,7 +18,6 @@ import numpy as np
 from ..arrays.rounding import gamma
 from ..arrays.rows import Rows
 from ..compile import kernel
-from .shapes import BoxRows, ClassRows, NodeRows, SeparateRows
 
 
 def plane_rounding(sizes, losses, steps, slack: bool):
@@ -46,24 +45,3 @@ def row_sizes(rows: Rows, largest: np.ndarray) -> np.ndarray:
 def row_lengths(rows: Rows) -> np.ndarray:
     """Entries of each row, its constant feature included."""
     return np.diff(rows.indptr.astype(np.float64)) + 1.0
-
-
-def layout_rounding(data, w: np.ndarray, slack: bool) -> np.ndarray:
-    """The bound for rows in one of the shapes of `shapes.py`, example by example."""
-    rows, steps = data.rows, row_lengths(data.rows)
-    if isinstance(data, BoxRows):
-        losses = np.abs(data.target) + data.epsilon
-        return plane_rounding(row_sizes(rows, np.abs(w)), losses, steps, slack)
-    if isinstance(data, SeparateRows):
-        sizes = row_sizes(rows, np.abs(w).reshape(-1, data.target.shape[1]).max(axis=1))
-        each = plane_rounding(sizes[:, None], np.abs(data.target), steps[:, None], slack)
-        return each.ravel()
-    losses = data.loss.max(axis=1)[data.label]
-    if isinstance(data, ClassRows):
-        sizes = row_sizes(rows, np.abs(w).reshape(-1, len(data.loss)).max(axis=1))
-        return plane_rounding(sizes, losses, steps, slack)
-    assert isinstance(data, NodeRows)
-    sizes = row_sizes(rows, np.abs(w).reshape(-1, data.size.size).max(axis=1))
-    along = np.append(np.cumsum(data.size[data.path]), 0.0)  # the last one is before the first
-    path = (along[data.start[1:] - 1] - along[data.start[:-1] - 1]).max()
-    return plane_rounding(path * sizes, losses, steps + np.diff(data.start).max(), slack)

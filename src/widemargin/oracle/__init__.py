@@ -12,7 +12,7 @@ memory      `Remembering`, `Recalled`: planes kept, so that a slow oracle is ask
 threads     `Parallel`: planes of a batch of examples found by threads at one w
 """
 
-from .compiled import CompiledOracle, check_layout, compiled_sweep, oracle_signature
+from .compiled import CompiledOracle, compiled_sweep, oracle_signature
 from .making import make_oracle, oracle_of
 from .protocol import (
     CHUNK,
@@ -39,7 +39,6 @@ __all__ = [
     "Restricted",
     "Source",
     "Tally",
-    "check_layout",
     "compiled_sweep",
     "example_costs",
     "lost_by_planes",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.rounding import Bounded
-from .protocol import Cut, Grow, Oracle, SparsePlane, Tally, Update
+from .protocol import Cut, Grow, Oracle, Places, SparsePlane, Tally, Update
 from .source import Source
 
 
@@ -69,6 +69,10 @@ class Around:
     @property
     def may_fuse(self) -> bool:
         return False
+
+    @property
+    def places(self) -> Places | None:
+        return None
 
     @property
     def has_exact_planes(self) -> bool:

@@ -12,32 +12,15 @@ from numba import typeof, types
 
 from ..arrays.rounding import Bounded
 from ..compile import INDEX, VECTOR, pointer
-from ..layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows
-from ..layouts.sizes import layout_rounding
-from ..problem import BoundsRounding, ProblemError
-from ..run.bounds import (
-    NO_NODES,
-    add_hinge,
-    box_upper,
-    class_upper,
-    no_hinges,
-    separate_upper,
-    summed,
-)
+from ..layouts.protocol import Layout, check_layout
+from ..problem import BoundsRounding, Latent, PlanesByPlace, ProblemError
+from ..run.bounds import add_hinge, no_hinges, summed
 from .cuts import cut_of
-from .protocol import CHUNK, Cut, Grow, Tally, Update, example_costs, update_signature
+from .protocol import CHUNK, Cut, Grow, Places, Tally, Update, example_costs, update_signature
 from .source import source_of
 
 if TYPE_CHECKING:
     from ..oracle.protocol import SparsePlane
-
-
-def check_layout(data: Any, n: int) -> None:
-    """Packed rows must be as many as the truths: compiled loops do not look."""
-    if isinstance(data, BoxRows | ClassRows):
-        rows, per_example = len(data.rows.indptr) - 1, data[1]
-        if rows != n or per_example.shape != (n,):
-            raise ValueError(f"X has {rows} rows and y has {n} examples, of shape {(n,)} each.")
 
 
 class CompiledOracle:
@@ -72,7 +55,9 @@ class CompiledOracle:
         Y: Any = None,
         may_fuse: bool = True,
     ):
-        check_layout(data, int(n_examples))
+        self.is_layout = isinstance(data, Layout)
+        if self.is_layout:
+            check_layout(data, int(n_examples))
         self.function, self.data, self.source = function, data, source_of(problem)
         self.n_examples, self.n_features = int(n_examples), self.source.n_features
         self.C, self.weights, self.X, self.Y = C, weights, X, Y
@@ -141,15 +126,13 @@ class CompiledOracle:
 
     def bounded(self, w: np.ndarray) -> Bounded:
         """`measure` with a bound on its error."""
-        slack, data = self.source.rescaling == "slack", self.data
-        if self.is_layout and not (slack and isinstance(data, BoxRows | SeparateRows)):
-            self.tally.calls += self.n_examples
-            if isinstance(data, BoxRows):
-                return Bounded(*box_upper(data, self.compact_cost, w))
-            if isinstance(data, SeparateRows):
-                return Bounded(*separate_upper(data, self.cost[:: data.target.shape[1]], w))
-            nodes = data[3:] if isinstance(data, NodeRows) else NO_NODES
-            return Bounded(*class_upper(*data[:3], self.cost, w, *nodes, slack))
+        slack = self.source.rescaling == "slack"
+        if self.is_layout:
+            layout: Layout = self.data
+            found = layout.upper(self.compact_cost, w, slack)
+            if found is not None:
+                self.tally.calls += self.n_examples
+                return found
         total = no_hinges(self.compact_cost, self.rounding(w))
         for begin in range(0, self.n_examples, CHUNK):
             self.tally.check_time()
@@ -161,22 +144,27 @@ class CompiledOracle:
         """By how much <w, delta> and hinges may be wrong, per example or one number for all."""
         slack = self.source.rescaling == "slack"
         if self.is_layout:
-            return layout_rounding(self.data, w, slack)
+            layout: Layout = self.data
+            return layout.rounding(w, slack)
         if isinstance(self.source.problem, BoundsRounding):
             return self.source.problem.rounding(self.data, w, slack)
         return np.zeros(1)
 
     @property
-    def is_layout(self) -> bool:
-        """Whether the data have one of the shapes of `layouts/shapes.py`."""
-        return isinstance(self.data, BoxRows | ClassRows | NodeRows | SeparateRows)
-
-    @property
     def has_exact_planes(self) -> bool:
         """Whether planes are rows and losses as they are, without an operation that rounds."""
-        exact = isinstance(self.data, ClassRows | SeparateRows)
-        exact |= isinstance(self.data, BoxRows) and self.data.epsilon == 0.0
-        return exact and self.source.rescaling == "margin"
+        is_margin = self.source.rescaling == "margin"
+        return self.is_layout and is_margin and self.data.has_exact_planes
+
+    @property
+    def places(self) -> Places | None:
+        """The functions of planes by place; those of hidden variables move from round to round."""
+        problem = self.source.problem
+        is_read = self.may_fuse and not isinstance(problem, Latent)
+        if not (is_read and isinstance(problem, PlanesByPlace)):
+            return None
+        functions = problem.place_oracle, problem.place_dot, problem.place_add
+        return Places(*functions, int(problem.place_size))
 
     @property
     def compact_cost(self) -> np.ndarray:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import types
+from numba import typeof, types
 
 from ..arrays.rounding import Bounded
-from ..compile import INDEX, VECTOR
+from ..compile import INDEX, VECTOR, pointer
 from .source import Source
 
 #: Examples per compiled call where a list of them must not cost memory.
@@ -95,6 +95,32 @@ class Cut(NamedTuple):
         return Cut(loss, factor * self.delta, hinge, factor * self.error)
 
 
+class Places(NamedTuple):
+    """The compiled functions of `PlanesByPlace`, and the integers of a place at most."""
+
+    find: Any
+    dot: Any
+    add: Any
+    size: int
+
+    def compiled(self, data: Any) -> tuple[Any, Any, Any]:
+        """Typed pointers to the three functions, for these examples."""
+        given = place_signatures(typeof(data))
+        find, dot, add = map(pointer, (self.find, self.dot, self.add), given)
+        return find, dot, add
+
+
+def place_signatures(data_type: Any) -> tuple[Any, Any, Any]:
+    """Of place_oracle, place_dot and place_add."""
+    found = types.Tuple((types.float64, types.int64))
+    where = data_type, INDEX, types.int64
+    return (
+        found(data_type, types.int64, VECTOR, INDEX),
+        types.float64(*where, VECTOR),
+        types.none(*where, types.float64, VECTOR),
+    )
+
+
 class Oracle(Protocol):
     """The examples of a fit; see the head of this file.
 
@@ -148,7 +174,7 @@ class Oracle(Protocol):
 
     @property
     def is_layout(self) -> bool:
-        """Represents whether `data` has one of the shapes of `layouts/shapes.py`."""
+        """Represents whether `data` is a `Layout`."""
 
     @property
     def may_fuse(self) -> bool:
@@ -157,6 +183,10 @@ class Oracle(Protocol):
     @property
     def has_exact_planes(self) -> bool:
         """Represents whether planes are written without an operation that rounds."""
+
+    @property
+    def places(self) -> Places | None:
+        """Represents the functions of planes by place; None where planes must be written down."""
 
     # ------------------------------------------------------------ what examples are made of
 

@@ -13,7 +13,7 @@ from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
 from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse, input_of
 from ..rescaling import find_plane
 from .cuts import cut_of
-from .protocol import Cut, Grow, Tally, Update, example_costs, sweep_one_by_one
+from .protocol import Cut, Grow, Places, Tally, Update, example_costs, sweep_one_by_one
 from .source import Source
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class PythonOracle:
     """
 
     data: Any = ()
+    places: Places | None = None
     is_layout = may_fuse = has_exact_planes = False
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .around import Around
-from .protocol import Oracle
+from .protocol import Oracle, Places
 
 
 class Restricted(Around):
@@ -23,6 +23,11 @@ class Restricted(Around):
     def __init__(self, oracle: Oracle, examples: np.ndarray):
         super().__init__(oracle)
         self._examples = examples
+
+    @property
+    def places(self) -> Places | None:
+        """Those of the oracle: which examples are visited is no matter to them."""
+        return self.oracle.places
 
     @property
     def examples(self) -> np.ndarray:

@@ -163,7 +163,7 @@ class Parallel(Around):
 
     def bounded(self, w: np.ndarray) -> Bounded:
         """`measure` with a bound on its error."""
-        if isinstance(self.oracle, CompiledOracle) and self.oracle.is_layout:
+        if self.oracle.is_layout:
             return self.oracle.bounded(w)  # quicker than finding planes
         own, n = self.oracle.rounding(w), self.oracle.n_examples
         hinges, errors = np.empty(n), np.empty(n)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.rows import as_rows, row_dot, write_plane
 from ..compile import kernel
-from ..layouts.shapes import BoxRows
+from ..layouts.box import BoxRows
 
 
 class Binary:

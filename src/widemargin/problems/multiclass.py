@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.rows import as_rows, write_plane
 from ..compile import kernel
-from ..layouts.shapes import ClassRows
+from ..layouts.classes import ClassRows
 
 
 class Multiclass:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays.rows import as_rows, write_plane
 from ..compile import kernel
-from ..layouts.shapes import BoxRows
+from ..layouts.box import BoxRows
 from ..planes import sparse_dot
 from ..problem import Plane
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays.rows import as_rows, write_plane
 from ..compile import kernel
-from ..layouts.shapes import SeparateRows
+from ..layouts.separate import SeparateRows
 
 
 class SeparateLabels:

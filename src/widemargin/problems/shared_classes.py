@@ -21,7 +21,7 @@ import numpy as np
 
 from ..arrays.rows import as_rows, write_plane
 from ..compile import kernel
-from ..layouts.shapes import NodeRows
+from ..layouts.nodes import NodeRows
 from .multiclass import check_matrix, class_scores
 
 

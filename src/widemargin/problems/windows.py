@@ -31,7 +31,7 @@ from ..images.levels import (
     window_boxes,
 )
 from ..images.store import FeatureStore
-from ..inference.windows import NOTHING_SOUGHT, Sought, best_window, closest
+from ..inference.windows import NOTHING_SOUGHT, Sought, best_window, closest, exact_score
 from ..layouts.sizes import plane_rounding
 
 
@@ -167,6 +167,9 @@ class Windows(PlainWindows):
         super().__init__(grid)
         self.oracle = window_oracle
         self.slack_oracle = window_slack_oracle
+        self.place_size = 1  # the number of a window
+        self.place_oracle, self.place_dot = window_place_oracle, window_place_dot
+        self.place_add = window_place_add
 
     def pack(self, X: Sequence[ImageWindows], Y) -> WindowRows:
         """Arrays for compiled code; features of a store are not copied."""
@@ -258,3 +261,43 @@ def window_slack_oracle(data, i, w, index, value):
     if found == data.truth[i] or loss == 0.0:
         return 0.0, 0
     return loss, write_plane(data, i, found, loss, index, value)
+
+
+@kernel
+def window_place_oracle(data, i, w, place):
+    """`window_oracle` that tells the number of the window alone."""
+    found, loss = most_violated(data, i, w, False)
+    place[0] = found
+    return (0.0, 0) if found == data.truth[i] else (loss, 1)
+
+
+@kernel
+def window_place_dot(data, place, i, w):
+    """Score of the true window minus that of the place."""
+    level = data.level[data.begin[i] : data.begin[i + 1]]
+    k, row, column = place_of(data.grid, level, data.truth[i])
+    own = exact_score(data.features, data.grid, level, w, k, row, column)
+    k, row, column = place_of(data.grid, level, np.int64(place[0]))
+    return own - exact_score(data.features, data.grid, level, w, k, row, column)
+
+
+@kernel
+def window_place_add(data, place, i, scale, out):
+    """out += scale * (phi(x, truth) - phi(x, window of the place))."""
+    grid, level = data.grid, data.level[data.begin[i] : data.begin[i + 1]]
+    sizes = np.empty(2, np.int64)
+    for side in range(2):
+        number = data.truth[i] if side == 0 else np.int64(place[0])
+        factor = UNIT * (scale if side == 0 else -scale)
+        k, row, column = place_of(grid, level, number)
+        t = grid.template[level[k, SIZE]]
+        length, j = grid.columns[t] * N_NUMBERS, grid.first[t]
+        sizes[side] = grid.first[-1] + level[k, SIZE]
+        for r in range(grid.rows[t]):
+            begin = level[k, OFFSET] + ((row + r) * level[k, COLUMNS] + column) * N_NUMBERS
+            for c in range(length):
+                out[j] += factor * np.float64(data.features[begin + c])
+                j += 1
+    if sizes[0] != sizes[1]:
+        out[sizes[0]] += scale
+        out[sizes[1]] -= scale

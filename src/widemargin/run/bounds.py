@@ -1,4 +1,4 @@
-"""Both ends of a certificate over rows of numbers or planes, with bounds on their rounding.
+"""What both ends of a certificate are added up by, with bounds on the rounding.
 
     upper end    sum_i C_i hinge_i(w)                  by inner products to twice the digits
     lower end    v = sum_i alpha_i delta_i, l(alpha)   made anew from stored dual variables
@@ -16,22 +16,18 @@ numbers     l(alpha), its correction, the sum of the sizes of its terms, how man
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..arrays.rounding import MARGIN, TINY, Bounded, U, gamma, settled, two_product, two_sum
-from ..arrays.rows import n_weights
 from ..compile import inlined, strict
-from ..layouts.shapes import box_of
 
 if TYPE_CHECKING:
-    from ..arrays.rows import Rows
     from ..planes import Planes
 
 
 ONE = np.uint64(1)
-NO_NODES = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)  # size, start, path
 #: (4 u)^2 for each term of an inner product squared: gamma(n)^2 with room for the final additions.
 SQUARE = 4.0 * U * U
 
@@ -76,110 +72,6 @@ def lost(g, m, n):
 def widened(total, error, n):
     """What a sum of n hinges that are wrong by `error` in all may be too small by."""
     return (error + SQUARE * n * n * total) * MARGIN + 2.0 * U * total
-
-
-@strict
-def box_upper(data, cost, w):
-    """(sum of C_i hinge_i, what it may be too small by)."""
-    values, indices, indptr, _, bias = data.rows
-    total, rest, error, moved = 0.0, 0.0, 0.0, is_moved(w)
-    for i in range(np.uint64(data.target.size)):
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-        s, c, m = score2(values, indices, start, end, bias, w, ONE, np.uint64(0))
-        n, target = np.float64(end - start) + 1.0, data.target[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
-        hinge, wide = 0.0, 0.0
-        for side in (1.0, -1.0):
-            weight = high if side > 0.0 else -low
-            edge, below = two_sum(side * target, -data.epsilon)
-            r, left = two_sum(edge, -side * s)
-            g = r + ((below + left) - side * c)
-            off = moved * lost(g, m + abs(target) + data.epsilon, n)
-            hinge = max(hinge, weight * g)
-            wide = max(wide, weight * (g + off))
-        total, left = two_sum(total, hinge)
-        rest += left
-        error += (wide - hinge) + 2.0 * U * wide
-    return total + rest, widened(total, error, data.target.size)
-
-
-@strict
-def separate_upper(data, cost, w):
-    """The same for labels that do not touch each other; `cost` (n,) of rows."""
-    values, indices, indptr, _, bias = data.rows
-    L = np.uint64(data.target.shape[1])
-    total, rest, error, moved = 0.0, 0.0, 0.0, is_moved(w)
-    for i in range(np.uint64(data.target.shape[0])):
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-        n = np.float64(end - start) + 1.0
-        for label in range(L):
-            s, c, m = score2(values, indices, start, end, bias, w, L, label)
-            target = data.target[i, label]
-            side = -1.0 if np.signbit(target) else 1.0
-            r, left = two_sum(abs(target), -side * s)
-            g = r + (left - side * c)
-            hinge = cost[i] * max(g, 0.0)
-            wide = cost[i] * max(g + moved * lost(g, m + abs(target), n), 0.0)
-            total, left = two_sum(total, hinge)
-            rest += left
-            error += (wide - hinge) + 2.0 * U * wide
-    return total + rest, widened(total, error, data.target.size)
-
-
-@strict
-def path_scores(size, start, path, s, c, m, out):
-    """Scores of classes from those of their nodes: rows of `out` are s, c, m."""
-    for k in range(start.size - 1):
-        total, rest, sizes = 0.0, 0.0, 0.0
-        for t in range(start[k], start[k + 1]):
-            v = path[t]
-            p, below = two_product(size[v], s[v])
-            total, left = two_sum(total, p)
-            rest += left + below + size[v] * c[v]
-            sizes += size[v] * m[v]
-        out[0, k], out[1, k], out[2, k] = total, rest, sizes
-
-
-@strict
-def class_upper(rows, label, loss, cost, w, size, start, path, slack):
-    """The same for one class out of K: hinge = max_k loss + score_k - score_y.
-
-    With `slack` it is max_k loss (1 + score_k - score_y).
-    """
-    values, indices, indptr, _, bias = rows
-    K = loss.shape[0]
-    L = size.size if size.size else K
-    out, s, c, m = np.zeros((3, K)), np.zeros(L), np.zeros(L), np.zeros(L)
-    total, rest, error, moved = 0.0, 0.0, 0.0, is_moved(w)
-    for i in range(np.uint64(label.size)):
-        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
-        for v in range(L):
-            s[v], c[v], m[v] = score2(
-                values, indices, begin, end, bias, w, np.uint64(L), np.uint64(v)
-            )
-        n = np.float64(end - begin) + 1.0
-        if size.size:
-            path_scores(size, start, path, s, c, m, out)
-            n += np.float64(L)
-        else:
-            out[0], out[1], out[2] = s, c, m
-        y = label[i]
-        hinge, wide = 0.0, 0.0
-        for k in range(K):
-            if k == y:
-                continue
-            base = 1.0 if slack else loss[y, k]
-            r, left = two_sum(base, out[0, k])
-            r, below = two_sum(r, -out[0, y])
-            g = r + ((left + below) + (out[1, k] - out[1, y]))
-            off = moved * lost(g, out[2, k] + out[2, y] + base, 2.0 * n)
-            factor = loss[y, k] if slack else 1.0
-            hinge = max(hinge, factor * g)
-            wide = max(wide, factor * (g + off))
-        total, left = two_sum(total, cost[i] * hinge)
-        rest += left
-        error += cost[i] * ((wide - hinge) + 4.0 * U * wide)
-    return total + rest, widened(total, error, label.size)
 
 
 class HingeSum(NamedTuple):
@@ -301,82 +193,22 @@ def add_row(rows, i, factor, output, stride, sums, sizes):
 
 
 @strict
-def add_box(data, cost, beta, found):
-    """Examples with one dual variable each, clipped to its box."""
-    for i in range(np.uint64(data.target.size)):
-        target = data.target[i]
-        low, high = box_of(target, cost[i] if cost.size > 1 else cost[0], data.two_sided)
-        b = min(max(beta[i], low), high)
-        if b != 0.0:
-            add_term(found.numbers, target, b)
-            add_term(found.numbers, -data.epsilon, abs(b))
-            add_row(data.rows, i, b, np.uint64(0), ONE, found.sums, found.sizes)
-
-
-@strict
-def add_separate(data, cost, beta, found):
-    """Rows with one dual variable a label, each clipped to its box."""
-    L = np.uint64(data.target.shape[1])
-    for i in range(np.uint64(data.target.shape[0])):
-        for label in range(L):
-            target = data.target[i, label]
-            low, high = box_of(target, cost[i], False)
-            b = min(max(beta[i, label], low), high)
-            if b != 0.0:
-                add_term(found.numbers, target, b)
-                add_row(data.rows, i, b, label, L, found.sums, found.sizes)
-
-
-@strict
-def simplex_factor(a, y, cost):
-    """What the masses outside the truth are scaled by, to be no more than `cost` in all."""
-    total = 0.0
-    for k in range(a.size):
-        if k != y:
-            total += max(a[k], 0.0)
-    room = 1.0 - 4.0 * U * (a.size + 4.0)
+def plane_share(planes, i, cost):
+    """What the dual variables of example i are scaled by, to be no more than `cost` in all."""
+    total, p, count = 0.0, planes.head[i], 0.0
+    while p >= 0:
+        total += max(planes.alpha[p], 0.0)
+        count += 1.0
+        p = planes.following[p]
+    room = 1.0 - 4.0 * U * (count + 4.0)
     return 1.0 if total <= cost * room else cost / total * room
-
-
-@strict
-def add_classes(rows, label, loss, cost, a, size, start, path, found):
-    """Examples with one dual variable a class; the truth holds what the others leave."""
-    K = loss.shape[0]
-    L = np.uint64(size.size if size.size else K)
-    for i in range(np.uint64(label.size)):
-        y = label[i]
-        factor = simplex_factor(a[i], y, cost[i])
-        for k in range(K):
-            mass = factor * a[i, k]
-            if k == y or mass <= 0.0:
-                continue
-            add_term(found.numbers, loss[y, k], mass)
-            if size.size == 0:
-                add_row(rows, i, mass, np.uint64(y), L, found.sums, found.sizes)
-                add_row(rows, i, -mass, np.uint64(k), L, found.sums, found.sizes)
-                continue
-            t, other = start[y], start[k]
-            while t < start[y + 1] and other < start[k + 1] and path[t] == path[other]:
-                t += 1
-                other += 1
-            for node in path[t : start[y + 1]]:
-                add_row(rows, i, mass * size[node], np.uint64(node), L, found.sums, found.sizes)
-            for node in path[other : start[k + 1]]:
-                add_row(rows, i, -mass * size[node], np.uint64(node), L, found.sums, found.sizes)
 
 
 @strict
 def add_planes(planes, cost, found):
     """Stored planes of all examples, each with a dual variable."""
     for i in range(cost.size):
-        total, p, count = 0.0, planes.head[i], 0.0
-        while p >= 0:
-            total += max(planes.alpha[p], 0.0)
-            count += 1.0
-            p = planes.following[p]
-        factor, room = 1.0, 1.0 - 4.0 * U * (count + 4.0)
-        if total > cost[i] * room:
-            factor = cost[i] / total * room
+        factor = plane_share(planes, i, cost[i])
         p = planes.head[i]
         while p >= 0:
             a = factor * planes.alpha[p]
@@ -410,32 +242,3 @@ def plane_point(planes: Planes, cost: np.ndarray, n_features: int) -> DualPoint:
     found = dual_sums(n_features)
     add_planes(planes, cost, found)
     return dual_point(found)._replace(of_planes=True)
-
-
-def box_point(data: Any, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
-    """The dual point of one variable per example."""
-    found = dual_sums(n_weights(data.rows))
-    add_box(data, cost, beta, found)
-    return dual_point(found)
-
-
-def separate_point(data: Any, cost: np.ndarray, beta: np.ndarray) -> DualPoint:
-    """The dual point of one variable per row and label."""
-    found = dual_sums(n_weights(data.rows), data.target.shape[1])
-    add_separate(data, cost, beta, found)
-    return dual_point(found)
-
-
-def class_point(
-    rows: Rows,
-    label: np.ndarray,
-    loss: np.ndarray,
-    cost: np.ndarray,
-    a: np.ndarray,
-    nodes: tuple[np.ndarray, np.ndarray, np.ndarray] = NO_NODES,
-) -> DualPoint:
-    """The dual point of one variable per example and class; `nodes` are (size, start, path)."""
-    outputs = nodes[0].size or loss.shape[0]
-    found = dual_sums(n_weights(rows), outputs)
-    add_classes(rows, label, loss, cost, a, *nodes, found)
-    return dual_point(found, 2.0 if nodes[0].size else 0.0)

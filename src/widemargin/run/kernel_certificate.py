@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..arrays.rounding import MARGIN, Bounded, U, bounded_product, bounded_sum
+from ..inputs.hashing import GOLDEN, hashed_rows
 from ..kernels.bounds import (
     LOOPS,
     Sums,
@@ -39,7 +40,6 @@ from ..kernels.bounds import (
 from ..kernels.functions import Intersection, Linear, Polynomial, Precomputed, as_patterns
 from ..kernels.support import Machine
 from ..solvers.kernel_learner import Part, scales_of
-from ..streams.fingerprint import GOLDEN, hashed_rows
 from .certificate import Certificate, make_certificate
 
 #: Centres whose kernel values show whether a kernel of the caller's own is positive semi-definite.
@@ -89,7 +89,7 @@ def why_indefinite(kernel: Any, Z: Any = None) -> str | None:
 
 
 def why_no_output_kernel(kappa: np.ndarray | None) -> str | None:
-    """The same of a kernel between classes."""
+    """Why a kernel between classes proves nothing, or None."""
     if kappa is None:
         return None
     values = np.linalg.eigvalsh(kappa)

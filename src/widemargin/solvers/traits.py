@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layouts.shapes import BoxRows, ClassRows
-from ..oracle.compiled import CompiledOracle
+from ..layouts import BoxRows, ClassRows
 from ..system.sentences import Option, Sentence
 
 #: From what weights may be learnt: all data at once, or one part of it after another.
@@ -232,9 +231,7 @@ def is_for(problems: str, oracle: Any) -> bool:
     layouts = {"rows": (BoxRows, ClassRows), "pairs": (BoxRows,)}.get(problems)
     if layouts is None:
         return True
-    return (
-        isinstance(oracle, CompiledOracle) and oracle.may_fuse and isinstance(oracle.data, layouts)
-    )
+    return bool(oracle.may_fuse) and type(oracle.data) in layouts
 
 
 # ------------------------------------------------------------------------ kernel machines

@@ -125,7 +125,7 @@ def distance_words(primal: float, dual: float) -> str:
 
 
 def certificate_line(certificate: Any, reason: str | None = None) -> str:
-    """The same in a line."""
+    """What a certificate says, in one line."""
     if certificate is None:
         return f"no certificate: {reason or 'the solver has no objective'}"
     proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
@@ -136,7 +136,7 @@ def certificate_line(certificate: Any, reason: str | None = None) -> str:
 
 
 def stop_words(reason: str | None) -> str:
-    """Why a fit ended."""
+    """Why a fit ended, in words."""
     if reason is None:
         return "it has not ended"
     from ...stopping import known_reason  # imports NumPy
@@ -225,7 +225,7 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
 
 
 def score_text(result: dict[str, Any]) -> str:
-    """The result of `evaluate` for people."""
+    """The scores of classes or targets as text for people."""
     n = many(result["examples"], "examples")
     if result["task"] == "regress":
         names = {

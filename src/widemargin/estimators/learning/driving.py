@@ -33,11 +33,11 @@ def leave_examples(model: Any) -> None:
     model._way(model._run).rest(model._run)
 
 
-def planned_epochs(model: Any, y: Any) -> int:
+def planned_passes(model: Any, y: Any) -> int:
     """Passes that `fit` of a kernel machine would make over examples with these labels."""
     if isinstance(model, ClassifierMixin):
         model.classes_ = distinct(y)
-    return int(model._way().solver.epochs)
+    return int(model._way().solver.passes)
 
 
 def solver_of_stream(model: Any, source: Any, classes: Any) -> tuple[Any, Any]:

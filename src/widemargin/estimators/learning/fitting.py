@@ -13,7 +13,6 @@ from sklearn.utils.validation import validate_data
 from ...arrays.magnitudes import check_magnitudes, refuse_overflow
 from ...arrays.matrices import checked, checked_items
 from ...geometry import Geometry, check_size
-from ...layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows, box_losses
 from ...oracle.compiled import CompiledOracle
 from ...oracle.making import make_oracle
 from ...oracle.protocol import CHUNK
@@ -33,15 +32,14 @@ from ...solvers import (
     Uncertified,
     traits_of,
 )
-from ...solvers.dual_coordinate.solver import batch_loop
+from ...solvers.dual_coordinate import box
+from ...solvers.dual_coordinate.solver import loop_for
 from ...solvers.traits import SOURCES, Linear, Traits
 from ...stopping import Gap, Passes, Rule, Seconds, each_rule
 from .convergence import reason_of, warn_unless_converged
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
-#: Rows of single examples, which are never long lists.
-LAYOUTS = (BoxRows, ClassRows, NodeRows, SeparateRows)
 #: Up to so many examples of a compiled problem, one cut a sweep takes fewer sweeps than ascent; but
 #: cuts are dense, and a hundred of them should not take more than 256 megabytes.
 FEW_EXAMPLES, CUT_FEATURES = 10, 300_000
@@ -140,8 +138,9 @@ def check_solver(solver: Any) -> None:
 
 def pick_solver(oracle, geometry: Geometry) -> Any:
     """What "auto" means, by the layout and the size of the data, never by the clock."""
-    if batch_loop(oracle, geometry) is not None:
-        if isinstance(oracle.data, BoxRows):
+    loop = loop_for(oracle, geometry)
+    if loop is not None:
+        if loop is box:
             rows = oracle.data.rows
             per_row = rows.values.size / max(1, oracle.n_examples)
             if rows.n_columns <= NEWTON_FEATURES and per_row <= NEWTON_ROW:
@@ -149,7 +148,7 @@ def pick_solver(oracle, geometry: Geometry) -> Any:
         return DualCoordinate()
     if isinstance(oracle, CompiledOracle):
         are_few = oracle.n_examples <= FEW_EXAMPLES and oracle.n_features <= CUT_FEATURES
-        if are_few and not isinstance(oracle.data, LAYOUTS):
+        if are_few and not oracle.is_layout:  # rows of single examples are never long lists
             return OneSlack()  # such as one ranking of thousands
         return DualCoordinate()
     return DualCoordinate(cached_sweeps=50, worth=0.02)  # a call from Python is worth many sweeps
@@ -235,12 +234,11 @@ def fit_linear(estimator, problem, X, y, target, weights, rescaling="margin"):
     check_size(problem.n_features)  # before anything of that size is allocated
     geometry = estimator._geometry(problem.n_features)
     oracle = make_oracle(problem, X, target, estimator.C, weights, rescaling)
-    train_loss = None
-    if isinstance(oracle, CompiledOracle) and isinstance(oracle.data, BoxRows):
-        data = oracle.data  # already encoded: one compiled pass
 
-        def train_loss(w):
-            return box_losses(data, w) / len(data.target)
+    def train_loss(w):
+        """Already encoded: one compiled pass, where the layout has one."""
+        found = oracle.data.losses(w) if oracle.is_layout else None
+        return estimator._mean_loss(X, y, w) if found is None else found / oracle.n_examples
 
     return finish_fit(estimator, oracle, geometry, X, y, train_loss)
 

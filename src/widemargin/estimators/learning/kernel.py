@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from ...arrays.magnitudes import check_magnitude, check_total, refuse_overflow
+from ...inputs.hashing import hashed_items
 from ...kernels.functions import Precomputed, is_stored_dense, make_kernel, parameters_of
 from ...kernels.outputs import output_matrix
 from ...kernels.support import Machine, Support
@@ -28,7 +29,7 @@ from ...solvers.kernel_learner import KernelTask, Part
 from ...solvers.traits import check_task
 from ...stopping import HeldOut, TrainingHinge
 from ...streams import ArrayStream, Chunk, Stream
-from ...streams.fingerprint import Fingerprint, hashed_items
+from ...streams.fingerprint import Fingerprint
 from ...system.sentences import Option, Sentence
 from ..coding.weights import check_weights
 from .chunks import check_width, checked_rows
@@ -112,7 +113,7 @@ class KernelWay:
         """What to do where the passes were too few: they are those of the solver."""
         if self.is_precomputed:
             solver, tol = Option("solver", "one_slack"), Option("tol")
-            return Sentence("Take ", solver, ", more epochs of the solver, or a larger ", tol, ".")
+            return Sentence("Take ", solver, ", more passes of the solver, or a larger ", tol, ".")
         return Sentence(
             "fit_stream with ",
             Option("passes", None),
@@ -146,7 +147,7 @@ class KernelWay:
             _ = self.solver
 
     def fit_rows(self, X, y, weights) -> None:
-        """`fit`: the epochs of the solver over the rows in random order."""
+        """`fit`: the passes of the solver over the rows in random order."""
         model, n = self.model, X.shape[0]
         self.check()
         solver = self.solver
@@ -155,7 +156,7 @@ class KernelWay:
             X = np.arange(n, dtype=np.float64)[:, None]
         checked_rows(Chunk(X, y))  # before they are shuffled: errors name the row
         order = check_random_state(model.random_state).permutation(n)
-        most = solver.epochs if model.max_passes is None else min(solver.epochs, model.max_passes)
+        most = solver.passes if model.max_passes is None else min(solver.passes, model.max_passes)
         rows = Shuffled(X, y, weights, order, solver=solver)
         model._learn(self, rows, passes=max(1, int(most)))
         self.rest(model._run)

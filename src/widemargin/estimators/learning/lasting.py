@@ -1,7 +1,7 @@
 """What a model keeps to go on learning from, and whether it can.
 
-A run is **put down** as a `Record`: for pickles, for files, and after `fit` of a kernel machine.
-**Taken up** again it goes on as if nothing had happened. Of a kernel machine the patterns with a
+A run is **suspended** as a `Record`: for pickles, for files, and after `fit` of a kernel machine.
+**Resumed** it goes on as if nothing had happened. Of a kernel machine the patterns with a
 coefficient are the machine that predicts; the record has the slots of these, and all patterns of
 the other slots. After `fit` kernel values between patterns are left out and computed anew; a run
 that is under way has them, since values computed anew could differ in their last bit.
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...inputs.saved import NotPlain
 from ...kernels.support import Machine, Support
 from ...run.kernels import KernelRun, machine_now
 from ...run.record import Record, books_of, give_back
@@ -20,7 +21,6 @@ from ...saving.models import known_solvers
 from ...saving.schema import Array, Mismatch, Schema, check
 from ...saving.tensorfile import named, under
 from ...solvers.kernel_learner import KERNEL_VALUES
-from ...solvers.streaming_dual.example_arrays import NotPlain
 
 #: What becomes of a model that cannot go on.
 ADVICE = (
@@ -48,7 +48,7 @@ def put_down(run: KernelRun, keeps_values: bool = True) -> Record:
 
 
 def take_up(run: KernelRun, machine: Machine, record: Record) -> None:
-    """Let a new run go on from one that was put down."""
+    """Let a new run go on from one that was suspended."""
     arrays, old = dict(record.arrays), machine.support
     others, whole = like(old), like(old)
     if record.path is not None:

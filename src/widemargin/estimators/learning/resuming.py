@@ -1,6 +1,6 @@
 """Learning on: `partial_fit`, and what becomes of a run between two calls of it.
 
-A run is in memory, or put down as a `Record` (`lasting.py`) and taken up when examples come. A
+A run is in memory, or suspended as a `Record` (`lasting.py`) and resumed when examples come. A
 model that has neither says why; it never begins anew in silence.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...inputs.saved import NotPlain
 from ...run.record import Record
 from ...run.streams import StreamRun
 from ...saving.models import refusing
 from ...solvers import traits_of
-from ...solvers.streaming_dual.example_arrays import NotPlain
 from ...stopping import StopReason
 from ...streams import ArrayStream, Chunk, Stream
 from ...system.platform import soft_interrupt
@@ -126,7 +126,7 @@ class GoesOn:
         return {name: value for name, value in params.items() if name not in LIMITS}
 
     def _run_so_far(self) -> Any:
-        """The run that `partial_fit` goes on with, if there is one; one put down is taken up."""
+        """The run that `partial_fit` goes on with, if there is one; a suspended one is resumed."""
         run, lasting = getattr(self, "_run", None), getattr(self, "_lasting", None)
         self._way(run).check_goes_on()
         if run is not None and run.is_torn:
@@ -137,7 +137,7 @@ class GoesOn:
         return run
 
     def _resumed(self, lasting: Record) -> StreamRun:
-        """The run of a record; the model stays as it is where it cannot be taken up."""
+        """The run of a record; the model stays as it is where it cannot be resumed."""
         way, trained, machine = self._way(), self._trained, getattr(self, "_machine", None)
         with undone_on_error(self), refusing(lasting.path):
             self._set_own_books(lasting.books)  # what the solver is may depend on them
@@ -164,7 +164,7 @@ class GoesOn:
         self._columns, self._is_fixed = books["columns"], books["is_fixed"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a run under way is put down, if its examples are numbers."""
+        """For copies and pickles: a run under way is suspended, if its examples are numbers."""
         state: Any = super().__getstate__()
         run = state.get("_run")
         if run is not None and run.is_torn:

@@ -111,7 +111,7 @@ class Streaming(GoesOn):
         resume : bool
             Go on from the checkpoint, if there is one. `passes`, `tol`, `max_passes` and
             `max_seconds` may be others than before, also where that run had ended; all other
-            parameters must be the same, those of the solver (such as its `epochs`) included.
+            parameters must be the same, those of the solver (such as its `passes`) included.
         checkpoint_seconds : float
             Time between two checkpoints.
         keep_checkpoint : bool
@@ -206,7 +206,7 @@ class Streaming(GoesOn):
         return verify or is_proven or run.is_open_ended or reason == StopReason.SECONDS
 
     def _put_away(self, run: StreamRun, saver: Checkpoint, reason: Reason, keep: bool) -> None:
-        """Files of the run: kept if it was cut short, so that it can be taken up again."""
+        """Files of the run: kept if it was cut short, so that it can be resumed."""
         is_on_disk = traits_of(run.solver).keeps_data
         # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
         if reason not in UNFINISHED and not (is_on_disk and reason == StopReason.PASSES):

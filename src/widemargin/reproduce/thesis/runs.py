@@ -143,7 +143,7 @@ def compared(data: str, method: str, n: int | None, C: float, seed: int) -> dict
     few = rows.few(None, CURVE_ROWS)
     k = sample_of(len(rows.y))
     solver = methods()[method][0](k)
-    part = k * max(1, round(solver.epochs * len(rows.y) / POINTS / k))
+    part = k * max(1, round(solver.passes * len(rows.y) / POINTS / k))
     if method == "SampledCuts":  # learns at the end of an epoch
         part = len(rows.y)
     curve: list[list[float]] = []

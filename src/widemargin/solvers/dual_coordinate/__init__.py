@@ -7,5 +7,6 @@ class_steps       the exact steps of a block
 _extrapolation    its conjugate-gradient step
 _nodes            classes whose scores are sums over the nodes of a tree: another step in the loop
                   of `classes`
+_places           planes of which a few integers are kept
 _separate         labels that do not touch each other: all labels of a row in one step
 """

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compile import kernel
-from ...layouts.shapes import box_of
-from ...run.bounds import DualPoint, separate_point
+from ...layouts.box import box_of
+from ...layouts.separate import separate_point
+from ...run.bounds import DualPoint
 from ..protocol import Bound, Start
 
 

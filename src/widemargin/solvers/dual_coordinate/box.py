@@ -3,7 +3,7 @@
     D(beta) = sum_i target_i beta_i - epsilon |beta_i|  -  1/2 |sum_i beta_i x_i|^2
 
 symbol   meaning
-beta     dual variables in [low_i, high_i]; see layouts.py
+beta     dual variables in [low_i, high_i]; see `layouts/box.py`
 r        target_i - <x_i, w>
 w        sum_i beta_i x_i
 bound    largest violation of the last pass; an example beyond it at rest is shrunk
@@ -19,9 +19,9 @@ import numpy as np
 from ...arrays.rows import axpy, dot, n_weights, square_norm
 from ...arrays.vectors import prefetch, prefetch_row
 from ...compile import inlined, kernel
-from ...layouts.shapes import box_of
+from ...layouts.box import box_of, box_point
 from ...oracle.subset import Restricted
-from ...run.bounds import DualPoint, box_point
+from ...run.bounds import DualPoint
 from ..protocol import Bound, Start
 
 ONE = np.uint64(1)

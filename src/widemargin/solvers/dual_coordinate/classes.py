@@ -30,7 +30,8 @@ import numpy as np
 from ...arrays.rows import Rows, compressed
 from ...arrays.vectors import aligned, padded
 from ...compile import kernel
-from ...run.bounds import DualPoint, class_point
+from ...layouts.classes import class_point
+from ...run.bounds import DualPoint
 from ..protocol import Bound, Start
 from ._extrapolation import extrapolate, new_path
 from .box import shuffle

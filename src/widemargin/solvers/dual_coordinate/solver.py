@@ -18,19 +18,20 @@ Kolmogorov, Lampert 2015): a plane that mattered once often matters again.
 violated plane into the example's working set, then transfers mass between the most violating pair
 of planes, the truth being one of them (the single update of eq. 25 is a transfer from or to it).
 
-Data packed as one of `layouts/shapes.py` has a loop of its own in `box.py`, `classes.py`,
+Data packed in one of the `layouts/` has a loop of its own in `box.py`, `classes.py`,
 `_nodes.py` or `_separate.py`, which reaches the same optimum without storing planes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...compile import kernel
-from ...layouts.shapes import BoxRows, ClassRows, NodeRows, SeparateRows
+from ...layouts import BoxRows, ClassRows, NodeRows, SeparateRows
 from ...oracle.compiled import CompiledOracle
 from ...oracle.memory import Recalled
 from ...parameters import NOT_NEGATIVE, check_numbers, whole
@@ -49,13 +50,13 @@ from ...run.bounds import DualPoint
 from ..protocol import Bound
 from ..traits import Linear, Traits
 from . import _nodes as nodes
+from . import _places as places
 from . import _separate as separate
 from . import box, classes
+from ._places import note_rest
 
 #: Loops for special layouts, used where nothing but |w|^2 regularises.
-FUSED = {BoxRows: box, ClassRows: classes}
-#: Loops that exist for all data at once only, not for streams.
-BATCH = FUSED | {NodeRows: nodes, SeparateRows: separate}
+BATCH = {BoxRows: box, ClassRows: classes, NodeRows: nodes, SeparateRows: separate}
 
 
 #: Least share of a sweep in the mean of the weights.
@@ -102,9 +103,11 @@ class DualCoordinate:
 
     def init(self, oracle, geometry, start=None):
         """All mass on the truths."""
-        fused = batch_loop(oracle, geometry)
+        fused = loop_for(oracle, geometry)
         if fused is not None:
             return fused.init(oracle, start)
+        if oracle.places is not None and geometry.is_plain:
+            return places.init(oracle, geometry, start, self.rounds)
         state = seeded_state(oracle, geometry, start, self.rounds)
         return state._replace(mean=state.w.copy())
 
@@ -122,7 +125,10 @@ class DualCoordinate:
         order = rng.permutation(awake) if self.order == "random" else awake
         parts = max(1, min(PARTS, BLENDED * len(order) // state.w.size))
         for part in np.array_split(order, parts):
-            state = oracle.sweep(visit, state, state.w, part, grow_state)
+            if isinstance(state, places.PlaceState):
+                state = places.swept(oracle, state, part)
+            else:
+                state = oracle.sweep(visit, state, state.w, part, grow_state)
             state.sweeps[0] += 1
             blend(state.mean, state.w, max(2.0 / (state.sweeps[0] + 1), FRESH / parts))
         compact(state.planes, self.patience)
@@ -137,7 +143,11 @@ class DualCoordinate:
             state.gained[0] = 0.0
             order = oracle.examples
             order = rng.permutation(order) if self.order == "random" else order
-            oracle.tally.cache_hits += settle_all(state, state.w, order)
+            oracle.tally.cache_hits += (
+                places.settle_all(oracle, state, order)
+                if isinstance(state, places.PlaceState)
+                else settle_all(state, state.w, order)
+            )
             first = max(first, state.gained[0])
             if oracle.tally.is_late or state.gained[0] <= self.worth * first:
                 break
@@ -160,22 +170,18 @@ class DualCoordinate:
 
     def dual_point(self, oracle, geometry, state) -> DualPoint:
         """v and l(alpha) made anew."""
+        if isinstance(state, places.PlaceState):
+            return places.renewed(oracle, state)
         if isinstance(state, DualState):
             return renewed(geometry, state)
         return BATCH[type(oracle.data)].renewed(oracle, state)
 
 
-def fused_loop(oracle, geometry):
-    """The module with a loop for this layout, for streams too, or None."""
-    loop = batch_loop(oracle, geometry)
-    return loop if loop in FUSED.values() else None
-
-
-def batch_loop(oracle, geometry):
-    """The module with a loop for this layout, or None."""
+def loop_for(oracle, geometry, loops: Mapping[type, Any] = BATCH) -> Any:
+    """The one of an algorithm's loops that is for this layout, or None."""
     if not (isinstance(oracle, CompiledOracle) and oracle.may_fuse and geometry.is_plain):
         return None
-    return BATCH.get(type(oracle.data))
+    return loops.get(type(oracle.data))
 
 
 @kernel
@@ -191,10 +197,5 @@ def visit(state, w, i, loss, index, value):
     best = take_in(state, w, i, loss, index, value)
     if best == FULL:
         return False
-    if settle_from(state, w, i, best) == 0:
-        state.still[i] += 1
-        state.rest[i] = min(8, 2 ** min(state.still[i], 3)) if state.still[i] > 1 else 0
-    else:
-        state.still[i] = 0
-        state.rest[i] = 0
+    note_rest(state, i, settle_from(state, w, i, best))
     return True

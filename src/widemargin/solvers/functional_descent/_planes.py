@@ -23,6 +23,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ...geometry import Geometry
+from ...inputs.examples import joined, size_of, taken
+from ...inputs.saved import example_arrays, examples_of, examples_schema
 from ...kernels.functions import Linear
 from ...kernels.support import Support
 from ...oracle.making import oracle_of
@@ -32,8 +34,7 @@ from ...system.user_warnings import warn_user
 from ..dual_coordinate.solver import blend
 from ..learner import PROGRESSIVE, Progressive, WithoutObjective
 from ..protocol import Mistakes
-from ..streaming_dual.example_arrays import EXAMPLES, example_arrays, examples_of
-from ..streaming_dual.planes import joined, size_of, taken, widening
+from ..streaming_dual.planes import widening
 from ._local_steps import MOST_ROUNDS, Ascent, Cutting, PlaneStep
 from ._revisits import Revisits
 from ._working_set import NEW, OMEGA, ROW, WorkingSet
@@ -83,7 +84,7 @@ class PlaneDescent(WithoutObjective):
         made = solver.inner.of_planes(oracle, geometry, solver.residuals.ceiling)
         self.local: Ascent | Cutting = made
         self.kept: list[Revisits] = []  # of the tracks in the first pass
-        if n is not None and solver.epochs > 1 and solver.along:
+        if n is not None and solver.passes > 1 and solver.along:
             self.kept = [Revisits(oracle, geometry, first, solver.along) for _ in self.tracks]
         rule = solver.working_set
         window = rule.window or (10 * self.k if n is None else n)
@@ -255,8 +256,7 @@ class PlaneDescent(WithoutObjective):
         omega = omega_of(oracle)
         new = (row + np.arange(n) >= self.counts[SEEN]).astype(float)
         if self.window:
-            held = len(self.Y)
-            self.X, self.Y = joined(self.X, oracle.X, held), joined(self.Y, oracle.Y, held)
+            self.X, self.Y = joined(self.X, oracle.X), joined(self.Y, oracle.Y)
         for numbers, weights, are_new in self._draws(came + np.arange(n), omega, new):
             if not self.window:
                 self.learn(oracle, numbers - came, weights, are_new)
@@ -349,8 +349,8 @@ class PlaneDescent(WithoutObjective):
             Array("passes", "i8", (1,), low=0, high=MOST),
             PROGRESSIVE,
             self.working.schema(0).under("working."),
-            Schema(EXAMPLES, prefix="X.", optional=True),
-            Schema(EXAMPLES, prefix="Y.", optional=True),
+            Schema(examples_schema(), prefix="X.", optional=True),
+            Schema(examples_schema(), prefix="Y.", optional=True),
         )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:

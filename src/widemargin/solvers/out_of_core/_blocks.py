@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.rows import Rows
-from ...layouts.shapes import BoxRows, ClassRows
+from ...layouts.protocol import Layout
 from ...saving.schema import MOST, Array, Derived, Entry, Mismatch, Relation, Schema, check
 from ...saving.tensorfile import CheckpointError
 from .disk_file import DiskFile
@@ -105,6 +105,7 @@ class BlockStore:
     Examples
     --------
     >>> from widemargin.arrays.rows import as_rows
+    >>> from widemargin.layouts import BoxRows
     >>> store = BlockStore(block_bytes=200)
     >>> store.append(BoxRows(as_rows(np.eye(6)), np.ones(6), 0.0, False))
     >>> store.seal()
@@ -123,7 +124,7 @@ class BlockStore:
         self.file = DiskFile(folder, "blocks.bin")
         self.block_bytes, self.row_bytes = int(block_bytes), 32 + int(row_bytes)
         self.index, self.n_blocks = np.zeros((0, len(DiskBlock._fields)), np.int64), 0
-        self.template: BoxRows | ClassRows | None = None  # everything but the rows
+        self.template: Layout | None = None  # everything but the rows
         self.is_dense, self.n_columns = False, 0
         self.slots = Slot(), Slot()
         self.unchecked = np.zeros(0, bool)  # blocks that an earlier process wrote
@@ -167,7 +168,7 @@ class BlockStore:
 
     # ------------------------------------------------------------------ writing
 
-    def append(self, data: BoxRows | ClassRows, weights: np.ndarray | None = None) -> None:
+    def append(self, data: Layout, weights: np.ndarray | None = None) -> None:
         """Take in a part; blocks are written as they fill, the last one by `seal`."""
         begin, n = 0, len(data.rows.indptr) - 1
         while begin < n:
@@ -198,7 +199,7 @@ class BlockStore:
         if not self.is_dense:
             indices[entries : entries + hi - lo] = rows.indices[lo:hi]
         indptr[old + 1 : old + 1 + taken] = starts[1 : taken + 1] - lo + entries
-        truth[old : old + taken] = data[1][begin : begin + taken]
+        truth[old : old + taken] = data.truth[begin : begin + taken]
         weight[old : old + taken] = 1.0 if weights is None else weights[begin : begin + taken]
         self.pending_rows, self.pending_entries = old + taken, entries + hi - lo
         self.pending_bytes += int(ends[taken - 1])
@@ -231,7 +232,7 @@ class BlockStore:
 
     def _make_room(self) -> None:
         assert self.template is not None
-        truth = self.template[1].dtype
+        truth = self.template.truth.dtype
         kinds = np.float64, np.uint32, np.uint64, truth, np.float64
         self.pending_buffers = [np.empty(0, kind) for kind in kinds]
         self._reserve(0, 0)
@@ -254,7 +255,7 @@ class BlockStore:
         """These arrays in the layout of the parts."""
         assert self.template is not None
         rows = Rows(values, indices, indptr, self.n_columns, self.template.rows.bias)
-        return self.template._replace(**{"rows": rows, self.template._fields[1]: truth})
+        return self.template.with_rows(rows, truth)
 
     def seal(self, last: bool = False) -> None:
         """Write the pending block, if there are rows in it; with `last` no more will come."""
@@ -274,7 +275,13 @@ class BlockStore:
                 int(self.pending_weighted),
             )
             at = block.offset
-            for column in (data[1], weights, values, data.rows.indptr.astype(np.uint32), indices):
+            for column in (
+                data.truth,
+                weights,
+                values,
+                data.rows.indptr.astype(np.uint32),
+                indices,
+            ):
                 if column is not None:
                     at = self.file.write(column, at)
             self.index = grown(self.index, self.n_blocks + 1)
@@ -298,7 +305,7 @@ class BlockStore:
         assert self.template is not None
         values, indptr = slot.room("values", m), slot.room("indptr", n + 1, np.uint64)
         indices = slot.room("indices", 0 if self.is_dense else m, np.uint32)
-        truth = slot.room("truth", n, self.template[1].dtype)
+        truth = slot.room("truth", n, self.template.truth.dtype)
         weighted = any(block.has_weights for block in blocks)
         weights = slot.room("weights", n) if weighted else None
         row = entry = 0
@@ -322,7 +329,7 @@ class BlockStore:
 
     def _check_read(self, data: Any, weights: np.ndarray | None) -> None:
         """What an earlier process wrote may have been changed since."""
-        found = {"values": data.rows.values, "indptr": data.rows.indptr, "truth": data[1]}
+        found = {"values": data.rows.values, "indptr": data.rows.indptr, "truth": data.truth}
         found["indices"] = data.rows.indices.astype(np.uint64)
         found |= {} if weights is None else {"weights": weights}
         sizes = {"is_dense": int(self.is_dense), "n_stored_columns": self.n_columns}
@@ -340,7 +347,7 @@ class BlockStore:
         columns: list[Any] = []
         at, index = 0, np.uint16 if block.index_bytes == 2 else np.uint32
         for count, dtype in (
-            (block.rows, self.template[1].dtype),
+            (block.rows, self.template.truth.dtype),
             (block.rows if block.has_weights else None, np.float64),
             (block.entries, VALUES[block.value_kind]),
             (block.rows + 1, np.uint32),
@@ -388,15 +395,15 @@ class BlockStore:
                 "values": data.rows.values.copy(),
                 "indices": data.rows.indices.astype(np.uint64),
                 "indptr": data.rows.indptr.copy(),
-                "truth": data[1].copy(),
+                "truth": data.truth.copy(),
             }
             saved |= {} if weights is None else {"weights": weights.copy()}
         return saved
 
-    def schema(self, like: BoxRows | ClassRows) -> Schema:
+    def schema(self, like: Layout) -> Schema:
         """What `arrays` are, of data like a part."""
         state = (
-            Entry("is_dense", 0, int(isinstance(like, BoxRows))),
+            Entry("is_dense", 0, int(like.n_classes is None)),
             Entry("n_stored_columns", 0, 2**32),
             Entry("is_weighted", 0, 1),
         )
@@ -408,7 +415,7 @@ class BlockStore:
             Schema(*rows_declared(like, "n_pending"), optional=True),
         )
 
-    def reopen(self, like: BoxRows | ClassRows, saved: dict[str, np.ndarray]) -> None:
+    def reopen(self, like: Layout, saved: dict[str, np.ndarray]) -> None:
         """Go on from `saved`, in the same folder; `like` is any part of the data."""
         if self.file.path is None:
             raise ValueError("Blocks without a folder do not outlive their process; name a folder.")
@@ -429,7 +436,7 @@ class BlockStore:
         if "values" in saved:
             indices = saved["indices"].astype(np.uint32)
             data = self.packed(saved["values"], indices, saved["indptr"], saved["truth"])
-            self.fill(data, saved.get("weights"), 0, len(data[1]))
+            self.fill(data, saved.get("weights"), 0, len(data.truth))
             self.pending_weighted = bool(weighted)
 
     def close(self) -> None:
@@ -441,10 +448,10 @@ class BlockStore:
         self.file.leave()
 
 
-def rows_declared(like: BoxRows | ClassRows, n: str) -> tuple[Array | Relation, ...]:
+def rows_declared(like: Layout, n: str) -> tuple[Array | Relation, ...]:
     """What `n` packed rows of a file must be, of data like these."""
-    kind = like[1].dtype.str[1:]
-    labels = len(like.loss) if isinstance(like, ClassRows) else None
+    kind = like.truth.dtype.str[1:]
+    labels = like.n_classes
     return (
         Array("truth", kind, (n,), low=None if labels is None else 0, below=labels),
         Array("indptr", "u8", (f"{n}+1",), order="rising", first=0),
@@ -482,11 +489,10 @@ def are_blocks(arrays, sizes) -> bool:
     return place < MOST
 
 
-def emptied(data: BoxRows | ClassRows) -> Any:
+def emptied(data: Layout) -> Layout:
     """Everything of a part but its rows."""
     none = Rows(np.empty(0), np.empty(0, np.uint32), np.zeros(1, "u8"), 0, data.rows.bias)
-    truth: dict[str, Any] = {data._fields[1]: data[1][:0].copy()}
-    return data._replace(rows=none, **truth)
+    return data.with_rows(none, data.truth[:0].copy())
 
 
 def grown(array: np.ndarray, size: int) -> np.ndarray:

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from ...layouts.shapes import BoxRows, ClassRows
+from ...layouts.protocol import Layout
 from ...saving.schema import Array, Schema
 from ...saving.tensorfile import CheckpointError
 from ._blocks import BlockStore, Slot, grown
@@ -107,7 +107,7 @@ class DualStore(BlockStore):
         is_new = self.unchecked[list(group)].any()
         data, weights = self.read(*group, slot=slot)
         width, at = self.loop.width, 0
-        alpha = slot.room("alpha", data[1].size * width)
+        alpha = slot.room("alpha", data.truth.size * width)
         for k in group:
             block = self.block(k)
             end = at + block.rows * width
@@ -146,7 +146,7 @@ class DualStore(BlockStore):
             file.sync()
         return super().arrays() | {"home": self.home.copy(), "fresh": self.fresh.copy()}
 
-    def schema(self, like: BoxRows | ClassRows) -> Schema:
+    def schema(self, like: Layout) -> Schema:
         """What `arrays` are, of data like a part."""
         return Schema(
             super().schema(like),
@@ -154,7 +154,7 @@ class DualStore(BlockStore):
             Array("fresh", "f8", ("n_fresh",)),
         )
 
-    def reopen(self, like: BoxRows | ClassRows, saved: dict[str, np.ndarray]) -> None:
+    def reopen(self, like: Layout, saved: dict[str, np.ndarray]) -> None:
         """Go on from `saved`, in the same folder; `like` is any part of the data."""
         super().reopen(like, saved)
         self.home, self.fresh = saved["home"].copy(), saved["fresh"].copy()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...layouts.shapes import BoxRows, ClassRows
+from ...layouts.protocol import Layout
 from ...saving.schema import Array, Schema
 from ._blocks import Slot, rows_declared
 
@@ -93,7 +93,7 @@ class KeptRows:
             saved["indices"] = saved["indices"].astype(np.uint64)
         return saved
 
-    def schema(self, like: BoxRows | ClassRows, width: int) -> Schema:
+    def schema(self, like: Layout, width: int) -> Schema:
         """What `arrays` are, of data like a part with so many dual variables a row."""
         rows = (
             *rows_declared(like, "n_kept"),

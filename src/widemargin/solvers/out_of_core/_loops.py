@@ -12,8 +12,9 @@ import numpy as np
 from ...arrays.rows import Rows, compressed, dot
 from ...arrays.vectors import padded
 from ...compile import kernel
-from ...layouts.shapes import BoxRows, ClassRows, box_of
-from ...run.bounds import NO_NODES, DualSums, add_box, add_classes, box_upper, class_upper
+from ...layouts.box import BoxRows, add_box, box_of, box_upper
+from ...layouts.classes import NO_NODES, ClassRows, add_classes, class_upper
+from ...run.bounds import DualSums
 from ..dual_coordinate import classes
 from ..dual_coordinate.box import BoxState, box_pass, shuffle
 from ..dual_coordinate.class_steps import block_pass, scores_of

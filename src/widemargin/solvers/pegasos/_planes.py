@@ -24,10 +24,11 @@ import numpy as np
 
 from ...compile import kernel
 from ...geometry import Geometry
+from ...inputs.examples import taken
 from ...saving.schema import MOST, Array, Entry, Schema
 from ..learner import PROGRESSIVE, Progressive, WithoutObjective
 from ..protocol import Mistakes
-from ..streaming_dual.planes import taken, widening
+from ..streaming_dual.planes import widening
 from ..traits import check_linear
 
 #: Places of `numbers`: t - 1, the factor of w, p, W, examples and entries that wait for a step,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arrays.rows import axpy, dot
 from ...compile import inlined, kernel
-from ...layouts.shapes import box_of
+from ...layouts.box import box_of
 from ..dual_coordinate.box import rest_room, soft_clip
 
 ONE = np.uint64(1)

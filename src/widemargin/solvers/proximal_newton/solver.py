@@ -29,8 +29,8 @@ sigma     sigma      its inverse weight; grows whenever the inner problem is sol
 z, z_d    z, slide   X w and X direction
           order      the awake examples, then the sleepers
 
-Only for one dual variable per example (`BoxRows`) and a plain |w|^2; see layouts.py. The passes
-over the examples are in newton_loops.py.
+Only for one dual variable per example (`layouts/box.py`) and a plain |w|^2. The passes over the
+examples are in `_loops.py`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ...layouts.box import box_point
 from ...oracle.subset import Restricted
 from ...parameters import Numbers, check_numbers, whole
-from ...run.bounds import DualPoint, box_point
+from ...run.bounds import DualPoint
 from ...run.certificate import relative_gap
 from ..dual_coordinate import box
 from ..protocol import Bound

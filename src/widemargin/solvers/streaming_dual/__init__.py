@@ -5,7 +5,6 @@ _pool             what the three caches share
 _rows             `RowCache`: one dual variable per example (`BoxRows`)
 _classes          `ClassCache`: one per class (`ClassRows`)
 planes            `PlaneCache`: planes of any problem, with any geometry
-example_arrays    kept examples as arrays in files
 
 A cache is a batch problem that changes: examples are looked at (`enter`, `explore`), come in
 (`admit`), are optimised (`visit`, `improve`, `finish`), and leave. Its three kinds follow the three

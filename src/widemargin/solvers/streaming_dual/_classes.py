@@ -12,8 +12,8 @@ from ...arrays.rows import Rows
 from ...arrays.vectors import aligned, padded
 from ...compile import kernel
 from ...geometry import Geometry
-from ...layouts.shapes import ClassRows
-from ...run.bounds import DualPoint, class_point
+from ...layouts.classes import ClassRows, class_point
+from ...run.bounds import DualPoint
 from ...run.certificate import is_within
 from ...saving.schema import Array, Schema
 from ..dual_coordinate import classes

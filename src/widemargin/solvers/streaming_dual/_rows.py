@@ -7,8 +7,8 @@ import numpy as np
 from ...arrays.rows import compressed, dot
 from ...compile import kernel
 from ...geometry import Geometry
-from ...layouts.shapes import BoxRows, box_hinges, box_of
-from ...run.bounds import DualPoint, box_point
+from ...layouts.box import BoxRows, box_hinges, box_of, box_point
+from ...run.bounds import DualPoint
 from ...run.certificate import is_within
 from ...saving.schema import Array, Schema
 from ..dual_coordinate import box
@@ -60,7 +60,7 @@ class RowCache(ArrayCache):
             self.pool.n_columns, self.geometry = new, Geometry(self.v.size)
         old_duals = np.zeros(n)
         self.returning(old_duals, row)
-        packed = BoxRows(rows._replace(n_columns=self.pool.n_columns), *data[1:])
+        packed = data.with_rows(rows._replace(n_columns=self.pool.n_columns), data.truth)
         self.part = (packed, self.example_costs(oracle), row, self.known(row, n), old_duals)
 
     def explore(self, begin: int, gap: float, fresh: int = 0, count: int | None = None) -> Explored:

@@ -8,18 +8,16 @@ pass, only the rest of its C_i is free.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ...arrays.rounding import Bounded
 from ...compile import kernel
 from ...geometry import Geometry, GeometryArrays
-from ...inputs.sequences import Sequences, joined_sequences
-from ...layouts.shapes import BoxRows, ClassRows
+from ...inputs.examples import count_of, joined, size_of, taken
+from ...inputs.saved import example_arrays, examples_of, examples_schema
 from ...oracle.making import oracle_of
 from ...planes import (
     DualState,
@@ -44,7 +42,6 @@ from ...system.sentences import Option, Sentence
 from ..dual_coordinate.solver import visit
 from ..learner import widened
 from ._pool import IDLE, Explored, Retired
-from .example_arrays import EXAMPLES, example_arrays, examples_of
 
 #: Sweeps over kept planes after one that decodes.
 SETTLING = 5
@@ -157,8 +154,8 @@ class PlaneCache:
         """Keep these examples of the part, with the planes that `explore` found."""
         oracle, row, free = self.part
         first = len(self)
-        self.X = joined(self.X, taken(oracle.X, picks), first)
-        self.Y = joined(self.Y, taken(oracle.Y, picks), first)
+        self.X = joined(self.X, taken(oracle.X, picks))
+        self.Y = joined(self.Y, taken(oracle.Y, picks))
         self.object_bytes = size_of(self.X) + size_of(self.Y)
         self.row_numbers = np.concatenate([self.row_numbers, picks + row])
         self.state = lengthened(self.state, free[picks])
@@ -315,8 +312,8 @@ class PlaneCache:
             Array("retired.duals", "f8", ("n_retired",), low=0),
             Array("numbers", "f8", (6,), entries=(Entry("primal"), *counts, *sums)),
             plane_schema().under("planes.", {"n": "n", "n_weights": "n_weights"}),
-            Schema(EXAMPLES, prefix="X.", optional=True),
-            Schema(EXAMPLES, prefix="Y.", optional=True),
+            Schema(examples_schema(), prefix="X.", optional=True),
+            Schema(examples_schema(), prefix="Y.", optional=True),
         )
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -335,7 +332,7 @@ class PlaneCache:
         self.base = DualPoint(Bounded(*linear), arrays["base"].copy(), arrays["base_error"].copy())
         self.n_visits, self.object_bytes = int(visits), int(size)
         self.is_estimate, self._oracle = bool(estimate), None
-        counts = [int(np.shape(x)[0]) if hasattr(x, "shape") else len(x) for x in (self.X, self.Y)]
+        counts = [count_of(self.X), count_of(self.Y)]
         if counts != [len(self)] * 2:
             raise ValueError(f"{counts[0]} inputs and {counts[1]} truths of {len(self)} examples")
         if len(self):
@@ -425,9 +422,8 @@ def widening(oracle, old: int, geometry: Geometry) -> Callable[[np.ndarray], np.
     if new > old and geometry.is_plain:
         if oracle.source.appends_features:
             return lambda w: longer(w, new)
-        if isinstance(data, BoxRows | ClassRows):
-            width = 1 if isinstance(data, BoxRows) else data.loss.shape[0]
-            bias = bool(data.rows.bias)
+        if oracle.is_layout:
+            width, bias = data.n_outputs, bool(data.rows.bias)
             return lambda w: widened(w, old // width - bias, data.rows.n_columns, bias, width)
     raise ValueError(
         Sentence(
@@ -437,37 +433,3 @@ def widening(oracle, old: int, geometry: Geometry) -> Callable[[np.ndarray], np.
             " of the stream.",
         )
     )
-
-
-def taken(items: Any, places: np.ndarray) -> Any:
-    """Some items of an array, a matrix, packed sequences or a list."""
-    if isinstance(items, Sequences) or hasattr(items, "shape"):
-        return items[places]
-    return [items[int(k)] for k in places]
-
-
-def joined(old: Any, new: Any, count: int) -> Any:
-    """`old` (of `count` items) and `new` behind it."""
-    if count == 0:
-        return new
-    if isinstance(new, Sequences):
-        return joined_sequences(old, new)
-    if sp.issparse(new):
-        return sp.vstack([old, new], format="csr")
-    if hasattr(new, "shape"):
-        return np.concatenate([old, new])
-    return [*old, *new]
-
-
-def size_of(item: Any) -> int:
-    """Bytes of examples, roughly."""
-    if isinstance(item, Sequences):
-        edges = 0 if item.edges is None else item.edges.nnz
-        return 12 * (item.rows.nnz + edges) + 16 * item.n_positions
-    if sp.issparse(item):
-        return 12 * item.nnz + 8 * item.shape[0]
-    if isinstance(item, np.ndarray | np.generic):
-        return item.nbytes
-    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-        return sys.getsizeof(item) + sum(size_of(part) for part in item)
-    return sys.getsizeof(item)

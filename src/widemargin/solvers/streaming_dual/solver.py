@@ -23,13 +23,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...layouts.shapes import BoxRows
+from ...layouts import BoxRows, ClassRows
 from ...parameters import NOT_NEGATIVE, SHARE, UNBOUNDED, check_numbers, whole
 from ...run.bounds import DualPoint
 from ...run.certificate import is_within
 from ...saving.schema import MOST, Array, Entry, Schema
 from ...system.sentences import Option, Sentence
-from ..dual_coordinate.solver import fused_loop
+from ..dual_coordinate.solver import loop_for
 from ..learner import PROGRESSIVE, Progressive
 from ..traits import Linear, Traits
 from ._classes import ClassCache
@@ -40,6 +40,10 @@ MEGABYTE = 2**20
 #: Passes of a final or complete optimisation at most.
 MOST_PASSES = 1000
 REVISITS = 10  # steps on kept examples for each new one, after a part that may be the last
+
+
+#: Caches that keep dual variables in place of planes, by the layout of their examples.
+CACHES = {BoxRows: RowCache, ClassRows: ClassCache}
 
 
 @dataclass(frozen=True)
@@ -215,10 +219,7 @@ class StreamLearner:
 
     def __init__(self, solver: StreamingDual, oracle, geometry, rng: np.random.Generator):
         self.solver, self.rng = solver, rng
-        fused = fused_loop(oracle, geometry)
-        kind: Any = PlaneCache
-        if fused is not None:
-            kind = RowCache if isinstance(oracle.data, BoxRows) else ClassCache
+        kind: Any = loop_for(oracle, geometry, CACHES) or PlaneCache
         self.cache = kind(oracle, geometry, rng, solver.reserve)
         self.progressive = Progressive(solver.window)
         self.pending = 0  # counts of the schedules

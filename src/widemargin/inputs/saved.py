@@ -9,22 +9,25 @@ ragged.*       a list of arrays that differ in their first axis alone
 floats, ints   a list of Python numbers
 (nothing)      no examples
 
-Whatever else a problem takes is an object of its own, which no file can hold.
+A set of inputs that is a class of its own (`examples.py`) has its line in `KINDS`. Whatever else a
+problem takes is an object of its own, which no file can hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ...inputs.queries import Query
-from ...inputs.sequences import Sequences
-from ...saving.schema import Array, Entry, Relation, Schema
-from ...saving.tensorfile import named, under
+from ..saving.schema import Array, Entry, Relation, Schema
+from ..saving.tensorfile import named, under
+from .examples import Examples
+from .queries import Query
+from .sequences import Sequences
 
 #: Types of Python numbers that are written as arrays.
 NUMBERS: dict[str, tuple[type, Any]] = {"floats": (float, np.float64), "ints": (int, np.int64)}
@@ -53,8 +56,11 @@ def example_arrays(items: Any) -> dict[str, np.ndarray]:
     >>> [item.tolist() for item in examples_of(found)]
     [[1, 2], [3]]
     """
-    if isinstance(items, Sequences):
-        return named("sequences.", sequence_arrays(items))
+    for name, kind in KINDS.items():
+        if isinstance(items, kind.of):
+            return named(f"{name}.", kind.arrays(items))
+    if isinstance(items, Examples):
+        raise NotPlain
     if sp.issparse(items) or isinstance(items, np.ndarray):
         return block_arrays(items)
     if not len(items):
@@ -63,8 +69,8 @@ def example_arrays(items: Any) -> dict[str, np.ndarray]:
         return named("queries.", query_arrays(items))
     if all(isinstance(item, np.ndarray) and item.ndim for item in items):
         return named("ragged.", stacked_arrays(items))
-    for name, (kind, dtype) in NUMBERS.items():
-        if all(type(item) is kind and (kind is float or fits(item)) for item in items):
+    for name, (number, dtype) in NUMBERS.items():
+        if all(type(item) is number and (number is float or fits(item)) for item in items):
             return {name: np.array(items, dtype)}
     raise NotPlain
 
@@ -78,7 +84,8 @@ def examples_of(arrays: dict[str, np.ndarray]) -> Any:
         return arrays[kind].tolist()
     if kind in ("dense", "csr"):
         return block_of(arrays)
-    make: Any = {"sequences": sequences_of, "queries": queries_of, "ragged": parts_of}
+    make: Any = {"queries": queries_of, "ragged": parts_of}
+    make |= {name: known.examples for name, known in KINDS.items()}
     return make[kind](under(f"{kind}.", arrays))
 
 
@@ -194,24 +201,46 @@ PARTS = Schema(
     BLOCK,
     Relation("begin", "does not end with the rows", is_cut_up),
 )
-EXAMPLES = Schema(
-    BLOCK,
-    Schema(
-        Schema(Schema(CSR, prefix="csr."), prefix="rows."),
-        Schema(Schema(CSR, prefix="csr."), prefix="edges.", optional=True),
-        Array("begin", "i8", ("n_begin",), order="increasing", first=0, last="rows.csr.n_rows"),
-        prefix="sequences.",
-        optional=True,
-    ),
-    Schema(
-        Schema(PARTS, prefix="documents."),
-        Schema(PARTS, prefix="relevance."),
-        prefix="queries.",
-        optional=True,
-    ),
-    Schema(PARTS, prefix="ragged.", optional=True),
-    *(
-        Array(name, np.dtype(kind).str[1:], ("n",), optional=True)
-        for name, (_, kind) in NUMBERS.items()
-    ),
-)
+
+
+class Kind(NamedTuple):
+    """How a file holds the inputs of one class."""
+
+    of: type
+    arrays: Callable[[Any], dict[str, np.ndarray]]
+    examples: Callable[[dict[str, np.ndarray]], Any]
+    schema: Schema
+
+
+#: Sets of inputs that are classes of their own, by the names that files have for them.
+KINDS = {
+    "sequences": Kind(
+        Sequences,
+        sequence_arrays,
+        sequences_of,
+        Schema(
+            Schema(Schema(CSR, prefix="csr."), prefix="rows."),
+            Schema(Schema(CSR, prefix="csr."), prefix="edges.", optional=True),
+            Array("begin", "i8", ("n_begin",), order="increasing", first=0, last="rows.csr.n_rows"),
+        ),
+    )
+}
+
+
+def examples_schema() -> Schema:
+    """What `example_arrays` may give."""
+    return Schema(
+        BLOCK,
+        *(Schema(kind.schema, prefix=f"{name}.", optional=True) for name, kind in KINDS.items()),
+        Schema(
+            Schema(PARTS, prefix="documents."),
+            Schema(PARTS, prefix="relevance."),
+            prefix="queries.",
+            optional=True,
+        ),
+        Schema(PARTS, prefix="ragged.", optional=True),
+        *(
+            Array(name, np.dtype(kind).str[1:], ("n",), optional=True)
+            for name, (_, kind) in NUMBERS.items()
+        ),
+    )
