@@ -198,6 +198,8 @@ max_seconds, stop, warm_start, random_state
         """`classes_`: sorted where the labels can be sorted, else in order of appearance."""
         self.classes_ = label_array(dict.fromkeys(labels))
         self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
+        if not len(self.classes_):
+            raise ValueError("y has no labels: all sequences are empty.")
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has only one label, {self.classes_.tolist()[0]!r}; at least two are needed."
