@@ -66,7 +66,7 @@ def descent(C: float, inner) -> FunctionalDescent:
     """Passes that revisit at the damping of C = 1 / (k damping)."""
     schedule = ConstantDamping(1.0 / C, revisit=1.0)
     by_cuts = isinstance(inner, OneSlackCuts)  # which come near, and not much nearer
-    exact = {"tolerance": 1e-5, "epochs": 20} if by_cuts else {"tolerance": 1e-10, "epochs": 150}
+    exact = {"tolerance": 1e-5, "passes": 20} if by_cuts else {"tolerance": 1e-10, "passes": 150}
     return FunctionalDescent(schedule=schedule, inner=inner, average=None, sample=8, **exact)
 
 

@@ -18,6 +18,7 @@ EXIT_CODES = (
 ANNOTATIONS = ("voc", "coco", "yolo", "imglab", "csv", "parse", "masks")
 BUDGETS = ("oldest", "smallest", "project", "merge")
 KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
+TASKS = ("classify", "regress", "tag", "rank", "novelty", "locate", "detect", "segment", "pose")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")
 DATA = "files, a folder of files, or - for standard input"
 
@@ -118,13 +119,15 @@ def new_command(commands: Any, name: str, text: str, run: str) -> argparse.Argum
     return parser
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How data is read; what learns has a --memory of its own."""
+def add_reading(parser: argparse.ArgumentParser, more: tuple[str, ...] = ()) -> None:
+    """How data is read, in further formats too; what learns has a --memory of its own."""
     group = parser.add_argument_group("reading")
     if not parser.prog.endswith(" train"):
         limit = "megabytes for a line of text, of sequences a sequence, as it is read (default 512)"
         group.add_argument("--memory", type=number(float, 0, True), metavar="MB", help=limit)
-    group.add_argument("--format", choices=FORMATS, default="auto", help="default: by the ending")
+    group.add_argument(
+        "--format", choices=(*FORMATS, *more), default="auto", help="default: by the ending"
+    )
     base = group.add_mutually_exclusive_group()
     zero = "the first feature has the index 0 (default: found out when training)"
     base.add_argument("--zero-based", action="store_true", default=None, help=zero)
@@ -149,7 +152,7 @@ def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
 
 def add_train(commands: Any) -> None:
     parser = new_command(commands, "train", "learn a model from data", "train.command:train")
-    parser.add_argument("task", choices=("classify", "regress", "tag", "rank", "novelty"))
+    parser.add_argument("task", choices=TASKS)
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="the file to write")
     group = parser.add_argument_group("model")
@@ -230,8 +233,43 @@ def add_train(commands: Any) -> None:
     group.add_argument("--training-hinge", action="store_true", help=hinge)
     page = "write an HTML report (default: MODEL.html)"
     group.add_argument("--report", nargs="?", const="", metavar="PATH", help=page)
-    add_reading(parser)
+    add_images(parser)
+    add_shapes(parser)
+    add_reading(parser, ANNOTATIONS)
     add_output(parser)
+
+
+def add_images(parser: argparse.ArgumentParser) -> None:
+    """Images and their annotations."""
+    group = parser.add_argument_group("images")
+    where = "where the images of annotations are (default: beside them)"
+    group.add_argument("--images", metavar="DIR", help=where)
+    skip = "leave out images that cannot be read, or whose boxes are wrong, and count them"
+    group.add_argument("--skip-bad-images", action="store_true", help=skip)
+
+
+def add_shapes(parser: argparse.ArgumentParser) -> None:
+    """Masks and poses."""
+    group = parser.add_argument_group("masks and poses: segment, pose")
+    side = "segment: pixels of the longest side of the grid (default 96)"
+    group.add_argument("--size", type=number(int, 8, high=1024), metavar="N", help=side)
+    near = "segment: neighbours of a pixel; 0 labels each by itself (default 8)"
+    group.add_argument("--neighbours", type=int, choices=(0, 4, 8), help=near)
+    void = "segment: the label of pixels that do not count"
+    group.add_argument("--void", metavar="LABEL", help=void)
+    kinds = "pose: kinds of each part (default 4)"
+    group.add_argument("--types", type=number(int, 1, high=64), metavar="N", help=kinds)
+    turned = "pose: learn also from images turned by these degrees, such as --rotations=-10,10"
+    group.add_argument("--rotations", type=numbers, metavar="A,B", help=turned)
+    sizes = "pose: sizes that images are brought to, such as 0.8,1,1.25 (default 1)"
+    group.add_argument("--scales", type=numbers, metavar="A,B", help=sizes)
+    again = "pose: fits; between two of them kinds of parts are chosen anew (default 1)"
+    group.add_argument("--rounds", type=number(int, 1, high=100), metavar="N", help=again)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them."""
+    return tuple(number(float)(part) for part in text.split(","))
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
@@ -263,7 +301,10 @@ def add_applied(commands: Any, name: str, text: str, run: str) -> argparse.Argum
     parser = new_command(commands, name, text, run)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
-    add_reading(parser)
+    more = {"predict": ("json", *ANNOTATIONS), "evaluate": ANNOTATIONS}.get(name, ())
+    if more:
+        add_images(parser)
+    add_reading(parser, more)
     return parser
 
 
@@ -278,6 +319,8 @@ def add_predict(commands: Any) -> None:
     parser.add_argument("--margins", action="store_true", help=sure)
     new = "leave out features that the model does not know"
     parser.add_argument("--ignore-new-features", action="store_true", help=new)
+    pictures = "of images: write each there with what was found in it"
+    parser.add_argument("--draw", metavar="DIR", help=pictures)
     add_output(parser, json=False)
 
 

@@ -12,6 +12,7 @@ from ..arrays.boxes import soft_box, suppress
 from ..images.grids import WindowGrid
 from ..images.levels import ImageWindows, window_boxes
 from ..inference.window_sets import SetCosts, set_scores
+from ..inputs.boxes import Objects, cut_to_image, objects_of, truths_of
 from ..inputs.images import ImageError, checked_list, image_name
 from ..metrics.boxes import PrecisionRecall, box_average_precision, precision_recall
 from ..parameters import NOT_NEGATIVE, POSITIVE, SHARE, Numbers, check_numbers, whole
@@ -19,7 +20,7 @@ from ..problems.window_sets import SPARE, PlainWindowSets, TrueObject, WindowSet
 from ..run.callbacks import with_callbacks
 from ..saving.schema import LABELS, Array, Mismatch, Relation, Schema
 from .coding.weights import checked_weights
-from .images.boxes import Objects, cut_to_image, objects_of, truths_of, warn_of_unreached
+from .images.boxes import warn_of_unreached
 from .images.windowed import WindowEstimator
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing

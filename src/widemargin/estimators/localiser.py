@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays.boxes import iou
 from ..images.levels import ImageWindows
+from ..inputs.boxes import cut_to_image, one_box, truths_of
 from ..inputs.images import ImageError, checked_list, image_name
 from ..problems.windows import PlainWindows, TrueWindow, Windows
 from ..run.callbacks import with_callbacks
@@ -17,9 +18,6 @@ from .images.boxes import (
     Candidates,
     best_boxes,
     candidate_boxes,
-    cut_to_image,
-    one_box,
-    truths_of,
     warn_of_unreached,
 )
 from .images.windowed import WindowEstimator
@@ -178,11 +176,11 @@ random_state
 
     def predict(self, X) -> np.ndarray:
         """The box in each image, (n, 4)."""
-        return self._found(X)[0]
+        return self.locate(X)[0]
 
     def decision_function(self, X) -> np.ndarray:
         """The score of the best window of each image, (n,)."""
-        return self._found(X)[1]
+        return self.locate(X)[1]
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """Mean IoU of the predicted and the true boxes.
@@ -202,15 +200,15 @@ random_state
         overlaps = [iou(found[i : i + 1], true[i])[0, 0] for i in range(len(X))]
         return float(np.average(overlaps, weights=weights))
 
-    def _found(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Boxes and scores of the images."""
+    def locate(self, X) -> Candidates:
+        """The box in each image and its score: boxes (n, 4), scores (n,)."""
         check_is_fitted(self)
         boxes, scores = [np.empty((0, 4))], [np.empty(0)]
         for number, image in enumerate(checked_list(X)):
             found = best_boxes(self._windows(image, number), self.grid_, self.coef_, self.box)
             boxes.append(found.boxes)
             scores.append(found.scores)
-        return np.concatenate(boxes), np.concatenate(scores)
+        return Candidates(np.concatenate(boxes), np.concatenate(scores))
 
     def candidates(self, image: Any, k: int = 500, nms: float = 0.9) -> Candidates:
         """The `k` best windows of one image, (boxes (k, 4), scores (k,)), the best first.

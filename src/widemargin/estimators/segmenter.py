@@ -338,15 +338,15 @@ random_state
         images, masks = images_and_masks(X, y)
         weights = checked_weights(sample_weight, len(masks))
         values = [
-            self._overlap(mask, found, image_name(image, number))
+            self.overlap(mask, found, image_name(image, number))
             for number, (image, mask, found) in enumerate(
                 zip(images, masks, self.iter_predict(images), strict=True)
             )
         ]
         return float(np.average(values, weights=weights))
 
-    def _overlap(self, mask: Any, found: np.ndarray, name: str) -> float:
-        """IoU of one image; the mean over the labels that its two masks have, if there are many."""
+    def overlap(self, mask: Any, found: np.ndarray, name: str = "the image") -> float:
+        """IoU of a true and a found mask; of several labels the mean over those that they have."""
         true, ignored = mask_labels(mask, self.void)
         if true.shape != found.shape:
             raise ImageError(f"{name}: the mask is {true.shape}, the image {found.shape}.")

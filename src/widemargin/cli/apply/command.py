@@ -16,6 +16,7 @@ from ..errors import CommandError, UsageError
 from ..reading.rows import Watched, check_output, model_options, naming, open_arrow, open_data
 from ..show.speaking import give, tell, tell_json
 from ..show.words import certificate_words, label_text, score_text
+from .images import evaluate_images, is_image_model, predict_images
 from .scores import evaluated, inputs_of, task_of
 
 
@@ -64,6 +65,9 @@ def predict(args: Any) -> int:
     model = load_model(args.model)
     if args.output:
         check_output(args.output, inputs=[args.model, *args.data])
+    if is_image_model(model):
+        return predict_images(args, model, target)
+    refuse_image_options(args)
     if task_of(model) == "tag":
         return predict_tags(args, model)
     for name in ("kbest", "margins"):
@@ -78,6 +82,13 @@ def predict(args: Any) -> int:
             X = inputs_of(model, chunk, args.ignore_new_features)
             write(prediction_lines(args, model, X))
     return 0
+
+
+def refuse_image_options(args: Any) -> None:
+    """Options of images with another model."""
+    for name in ("images", "skip_bad_images", "draw"):
+        if getattr(args, name, None):
+            raise UsageError(f"--{name.replace('_', '-')} is for models of images.")
 
 
 def predict_tags(args: Any, model: Any) -> int:
@@ -120,6 +131,9 @@ def prediction_lines(args: Any, model: Any, X: Any) -> str:
 def evaluate(args: Any) -> int:
     """`widemargin evaluate`: how good a model is on the data."""
     model = load_model(args.model)
+    if is_image_model(model):
+        return evaluate_images(args, model)
+    refuse_image_options(args)
     stream: Any = data_of(args, model)
     result = evaluated(model, Prefetched(stream), args.ignore_new_features)
     result |= {"model": args.model, "data": stream.name}
@@ -145,6 +159,8 @@ def verify(args: Any) -> int:
     if args.output:
         check_output(args.output, inputs=args.data)
     model = load_model(args.model)
+    if is_image_model(model):
+        raise CommandError(f"{args.model}: its gap over all images is proven by fit already")
     stream = data_of(args, model)
     certificate = model.verify(Prefetched(stream))
     if args.output:

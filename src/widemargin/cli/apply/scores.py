@@ -18,6 +18,10 @@ TASKS = {
     "SequenceTagger": "tag",
     "Ranker": "rank",
     "NoveltyDetector": "novelty",
+    "ObjectLocaliser": "locate",
+    "ObjectDetector": "detect",
+    "ImageSegmenter": "segment",
+    "PoseEstimator": "pose",
 }
 
 

@@ -12,6 +12,7 @@ from ...system.printable import printable
 from ..apply.command import load_model
 from ..apply.scores import task_of
 from ..errors import as_message
+from ..reading.images import IMAGE_TASKS
 from ..show.speaking import tell, tell_json
 from ..show.words import (
     EXAMPLES,
@@ -50,7 +51,7 @@ def described(model: Any, top: int) -> dict[str, Any]:
         "certificate": certificate | {"words": certificate_words(proof, reason)},
         "stopped_by": model.stopped_by_,
         "classes": np.asarray(getattr(model, "classes_", ())).tolist(),
-        "features": int(model.n_features_in_),
+        "features": int(getattr(model, "n_features_in_", 0)) or int(np.size(model.coef_)),
         "nonzero_weights": None if is_kernel(model) else int(np.count_nonzero(model.coef_)),
         "support_patterns": model.n_support_ if is_kernel(model) else None,
         "kernel_evaluations": count_of(history, "kernel_evaluations"),
@@ -124,7 +125,7 @@ def feature_name(model: Any, column: int) -> str:
 def largest_weights(model: Any, top: int) -> list[dict[str, Any]]:
     """For each output the weights that are largest in size."""
     task = task_of(model)
-    if is_kernel(model):
+    if is_kernel(model) or task in IMAGE_TASKS:
         return []
     if task == "tag":
         from .tags import label_weights

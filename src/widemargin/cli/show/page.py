@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...displays.pages.report import Report
 from ...run.history import History
 from ..apply.command import load_model
 from ..apply.ranking import rank_rows
+from ..reading.images import IMAGE_TASKS
 from ..reading.rows import check_output, naming
 from ..reading.sequences import TYPE_HEAD, type_rows, unknown_words
 from .speaking import say
@@ -49,8 +51,8 @@ def write_model_page(model: Any, path: str, name: str) -> None:
     write_page(story_of_model(model, name), path)
 
 
-def write_page(story: Story, path: str) -> None:
-    """Write all parts of a page, from top to bottom."""
+def write_page(story: Story, path: str, add: Callable[[Report], None] | None = None) -> None:
+    """Write all parts of a page, top to bottom; `add` puts what is a task's own before facts."""
     page = Report(story.title, certificate_words(story.certificate, story.uncertified))
     add_tiles(page, story)
     if "kernel_evaluations" in story.history:
@@ -66,6 +68,8 @@ def write_page(story: Story, path: str) -> None:
     evaluation = story.notes.get("evaluation")
     if evaluation:
         add_evaluation(page, evaluation)
+    if add is not None:
+        add(page)
     add_facts(page, story)
     with naming(path):
         page.write(path)
@@ -283,6 +287,16 @@ def add_evaluation(page: Report, result: dict[str, Any]) -> None:
     page.section(f"On {result['on']} data")
     if result["task"] == "tag":
         add_chunks(page, result)
+        return
+    if result["task"] in IMAGE_TASKS:
+        page.text(f"{many(result['images'], 'images')}, {result['ms_an_image']:.1f} ms an image.")
+        if result["task"] in ("segment", "pose"):
+            page.table(("", ""), [[name, text] for name, text, _ in headline(result)])
+            return
+        table = result.get("classes", {"all": result})
+        scores = ("AP50", "AP75", "AP")
+        rows = [[label, *(f"{row[name]:.3f}" for name in scores)] for label, row in table.items()]
+        page.table(("class", *scores), rows)
         return
     if result["task"] == "rank":
         page.text(f"{result['name']}; left out: {many(result['skipped_queries'], 'queries')}.")

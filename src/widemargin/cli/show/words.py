@@ -17,7 +17,8 @@ SCOPES = {
 #: Tables with more classes show the most frequent confusions instead.
 MOST_CLASSES = 20
 #: What examples are called, where not so.
-EXAMPLES = {"tag": "sequences", "rank": "queries"}
+IMAGES = ("locate", "detect", "segment", "pose")
+EXAMPLES = {"tag": "sequences", "rank": "queries", **dict.fromkeys(IMAGES, "images")}
 
 
 def percent(value: float) -> str:
@@ -129,6 +130,8 @@ def certificate_line(certificate: Any, reason: str | None = None) -> str:
     if certificate is None:
         return f"no certificate: {reason or 'the solver has no objective'}"
     proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
+    if certificate.is_estimate:
+        proven = "estimated, the search is not exact"
     return (
         f"objective {certificate.primal:.7g}, lower bound {certificate.dual:.7g}, gap "
         f"{percent(certificate.gap)} ({proven})"
@@ -216,6 +219,11 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
         chosen = ("mean_loss", "ndcg@10", "map")
         known = [(key, float("nan") if result[key] is None else result[key]) for key in chosen]
         return [(key, f"{value:.6g}", value) for key, value in known]
+    if result["task"] in ("locate", "detect"):
+        return [(name, f"{result[name]:.3f}", result[name]) for name in ("AP50", "AP")]
+    if result["task"] in ("segment", "pose"):
+        kinds = ("IoU", "error") if result["task"] == "segment" else ("PCP_strict", "PCK")
+        return [(name.replace("_", " "), percent(result[name]), result[name]) for name in kinds]
     if result["task"] == "novelty":
         return [("novel", percent(result["novel"]), result["novel"])]
     found = [("error", percent(result["error"]), result["error"])]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from typing import Any
 
 import numpy as np
 
-from ... import __version__
 from ...run.passes import UNFINISHED
 from ...saving.checkpoints import remove_checkpoint
 from ...stopping import HeldOut, Rule, StopReason, TrainingHinge
@@ -18,6 +15,7 @@ from ...system.platform import INTERRUPTED
 from ...system.printable import path_words
 from ..apply.scores import evaluated
 from ..errors import CommandError, UsageError, as_message
+from ..reading.images import IMAGE_OPTIONS, IMAGE_TASKS
 from ..reading.rows import Watched, load_rows, model_options, naming, open_data
 from ..reading.sequences import load_sequences, open_sequences, sequences_of
 from ..show.live import Watcher, say
@@ -34,6 +32,7 @@ from ..show.words import (
 )
 from .continuing import go_on
 from .learning import fit
+from .making import versions
 from .options import check_paths, feature_names, new_model, parse_classes
 from .planning import Plan, has_state, make_plan
 
@@ -43,6 +42,13 @@ MEASURED = ("rank", "regress")
 
 def train(args: Any) -> int:
     """`widemargin train`: learn, measure, save, report."""
+    if args.task in IMAGE_TASKS:
+        from .images import train_images
+
+        return train_images(args)
+    for name, tasks in IMAGE_OPTIONS.items():
+        if getattr(args, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} is for train {', '.join(tasks)}.")
     if args.continued is not None:
         return go_on(args)
     check_paths(args)
@@ -142,12 +148,6 @@ def save(args: Any, model: Any) -> None:
 
 def notes(stream: Watched, seconds: float) -> dict[str, Any]:
     """What a model should know about its making."""
-    import numba
-    import scipy
-    import sklearn
-
-    versions = {"widemargin": __version__, "python": platform.python_version()}
-    versions |= {lib.__name__: lib.__version__ for lib in (np, scipy, sklearn, numba)}
     return {
         "data": {
             "name": stream.name,
@@ -157,8 +157,7 @@ def notes(stream: Watched, seconds: float) -> dict[str, Any]:
         },
         "reading": stream.reading,
         "seconds": seconds,
-        "versions": versions,
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        **versions(),
     }
 
 

@@ -203,14 +203,18 @@ class Report:
 
     def picture(self, name: str, draw: Callable[[], Any], caption: str) -> None:
         """Draw twice, for light and for dark pages; the light one is also written as a file."""
+        (self.folder / f"{name}.png").write_bytes(self.embed(draw, caption))
+
+    def embed(self, draw: Callable[[], Any], caption: str) -> bytes:
+        """Draw twice, into the page alone; the light picture."""
         light, dark = rendered(draw, *THEMES["light"]), rendered(draw, *THEMES["dark"])
-        (self.folder / f"{name}.png").write_bytes(light)
         self.parts.append(
             '<figure><div class="scroll"><picture>'
             f'<source srcset="{as_address(dark)}" media="(prefers-color-scheme: dark)">'
             f'<img src="{as_address(light)}" alt="{escape(caption)}">'
             f"</picture></div><figcaption>{escape(caption)}</figcaption></figure>"
         )
+        return light
 
     def write(self, path: str | Path | None = None) -> Path:
         """Write the page, whole or not at all; `report.html` in the folder by default."""

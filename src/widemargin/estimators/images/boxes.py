@@ -1,17 +1,16 @@
-"""What estimators of boxes share: truths as users give them, and the sizes that are looked for."""
+"""What estimators of boxes share: the sizes that are looked for, the best boxes of an image."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.boxes import checked_boxes, soft_box, suppress
+from ...arrays.boxes import soft_box, suppress
 from ...images.grids import LEAST_CELLS, WindowGrid
 from ...images.levels import ImageWindows, plan, window_boxes
 from ...inference.windows import scores_of
-from ...inputs.images import ImageError, image_name
+from ...inputs.images import ImageError
 from ...saving.schema import Array, Mismatch, Relation, Schema
 from ...system.user_warnings import warn_user
 from .base import check_between, check_whole
@@ -29,91 +28,6 @@ class Candidates(NamedTuple):
 
     boxes: np.ndarray  # (k, 4)
     scores: np.ndarray  # (k,)
-
-
-class Objects(NamedTuple):
-    """The boxes of a truth."""
-
-    boxes: np.ndarray  # (m, 4)
-    labels: list[Any] | None
-    ignore: np.ndarray  # (m,) bool
-
-    @property
-    def counted(self) -> np.ndarray:
-        """Those that are to be found."""
-        return self.boxes[~self.ignore]
-
-
-def objects_of(truth: Any, name: str) -> Objects:
-    """The boxes of a record, a dict or an array; an `ImageError` where they are wrong."""
-    keys = ("boxes", "labels", "ignore")
-    if isinstance(truth, Objects):
-        return truth
-    if isinstance(truth, dict):
-        boxes, labels, ignore = (truth.get(key) for key in keys)
-    elif hasattr(truth, "boxes"):
-        boxes, labels, ignore = (getattr(truth, key, None) for key in keys)
-    else:
-        boxes, labels, ignore = truth, None, None
-    if boxes is None:
-        raise ImageError(f"{name}: its truth has no 'boxes'.")
-    if np.ndim(boxes) == 1 and len(boxes) == 4:
-        boxes = [boxes]
-    try:
-        found = checked_boxes(boxes, name)
-    except ValueError as error:
-        raise ImageError(str(error)) from None
-    n = len(found)
-    ignore = np.zeros(n, bool) if ignore is None else np.asarray(ignore, bool)
-    for key, column in (("labels", labels), ("ignore", ignore)):
-        if column is not None and len(column) != n:
-            raise ImageError(f"{name}: {n} boxes and {len(column)} {key}.")
-    return Objects(found, None if labels is None else list(labels), ignore)
-
-
-def one_box(truth: Any, name: str) -> np.ndarray:
-    """The box (4,) of an image that has one.
-
-    Examples
-    --------
-    >>> one_box({"boxes": [[0, 0, 9, 9], [2, 2, 5, 5]], "ignore": [True, False]}, "a.jpg")
-    array([2., 2., 5., 5.])
-    """
-    found = objects_of(truth, name).counted
-    if len(found) != 1:
-        raise ImageError(
-            f"{name}: {len(found)} boxes; exactly one is needed, besides those to be ignored."
-        )
-    return found[0]
-
-
-def cut_to_image(boxes: np.ndarray, extent: np.ndarray, name: str) -> np.ndarray:
-    """Boxes cut at the border of their image; one that lies outside is refused."""
-    width, height = extent
-    cut = np.clip(boxes, 0.0, [width, height, width, height])
-    outside = ((cut[:, 2:] - cut[:, :2]) <= 0.0).any(axis=1)
-    if outside.any():
-        k = int(np.argmax(outside))
-        shown = ", ".join(f"{v:g}" for v in boxes[k])
-        raise ImageError(
-            f"{name}: box {k} is ({shown}), outside the image of {width:g} x {height:g} pixels."
-        )
-    return cut
-
-
-def truths_of(images: Sequence[Any], y: Any) -> Any:
-    """The truths of images; images that are records have their own."""
-    if y is not None:
-        if len(y) != len(images):
-            raise ValueError(f"X has {len(images)} images and y has {len(y)} truths.")
-        return y
-    bare = [k for k, image in enumerate(images) if not hasattr(image, "boxes")]
-    if bare:
-        raise ValueError(
-            f"There are no boxes: y is None, and {image_name(images[bare[0]], bare[0])} is no "
-            "record with boxes of its own."
-        )
-    return images
 
 
 def check_grid_parameters(estimator: Any) -> None:

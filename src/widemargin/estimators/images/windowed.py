@@ -12,6 +12,7 @@ from ...annotations.records import Annotations
 from ...images.grids import WindowGrid, choose_grid
 from ...images.levels import ImageWindows, image_windows
 from ...images.store import FeatureStore
+from ...inputs.boxes import truths_of
 from ...inputs.images import ImageError, image_name, open_image
 from ...saving.schema import Array, Mismatch, Schema
 from ...streams import ArrayStream, StreamError
@@ -24,7 +25,6 @@ from .boxes import (
     checked_sizes,
     grid_schema,
     restored_grid,
-    truths_of,
 )
 from .reading import memory_bytes
 

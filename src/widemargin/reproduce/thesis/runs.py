@@ -90,8 +90,8 @@ READINGS: dict[str, dict[str, Any]] = {
     "samples of 100": {"sample": 100},
     "rows in one random order": {"working_set": InOrder()},
     "samples drawn by importance": {"working_set": ImportanceDraws()},
-    "one epoch": {"epochs": 1},
-    "four epochs": {"epochs": 4},
+    "one epoch": {"passes": 1},
+    "four epochs": {"passes": 4},
 }
 
 Make = Callable[[int], Any]
