@@ -172,7 +172,7 @@ def test_in_an_estimator(classes):
     assert model.score(X[600:], Y[600:]) >= best.score(X[600:], Y[600:]) - 0.03
     assert "no lower bound" in model.uncertified_
     assert {"step", "sample_hinge"} <= set(model.history_.columns)
-    machine = model._current_machine()
+    machine = model._way().machine()
     assert isinstance(machine, Machine) and model.n_support_ < 600
     with pytest.raises(ValueError, match="regularisation="):
         SVMClassifier(kernel="rbf", solver="pegasos").partial_fit(X, Y, classes=np.unique(Y))

@@ -20,7 +20,7 @@ def is_other_data(model: Any, X: Any, y: Any, weights: Any, qid: Any) -> bool:
     reader = copy(model)
     reader._columns, reader._is_fixed = int(model.n_features_in_), True
     reader._may_grow = False
-    found = Fingerprint()
+    found, way = Fingerprint(), reader._way()
     if weights is not None and np.ndim(weights) == 0:  # one for all
         weights = np.full(len(y), weights)
     try:
@@ -28,7 +28,7 @@ def is_other_data(model: Any, X: Any, y: Any, weights: Any, qid: Any) -> bool:
         if hasattr(reader, "_by_query"):
             stream = reader._by_query(stream)
         for chunk in stream.chunks():
-            add_examples(found, reader._oracle_of(chunk))
+            add_examples(found, way.encode(chunk))
     except ValueError:  # not rows as a stream has them: the judge tells what is wrong
         return False
     return bool(known != found)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays.magnitudes import check_magnitudes
 from ..arrays.matrices import checked_items
+from ..arrays.random import generator_of
 from ..checking import check_first
 from ..geometry import check_size
 from ..oracle.compiled import CompiledOracle
@@ -20,7 +20,6 @@ from ..run.callbacks import SklearnCallbacks, with_callbacks
 from ..run.rounds import COLUMNS, LatentData, Rounds, concave_convex
 from ..saving.models import LEARNT
 from ..saving.schema import Array, Schema
-from ..solvers import traits_of
 from ..stopping import StopReason
 from ..system.user_warnings import warn_user
 from .coding.weights import checked_weights
@@ -32,6 +31,7 @@ from .learning.fitting import (
     named_solver,
     pick_solver,
     stop_rule,
+    traits_asked,
 )
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
@@ -66,7 +66,7 @@ class LatentEstimator(ProblemEstimator):
                 f"solver is {self.solver!r}; hidden variables are completed over all data, which "
                 "a stream does not show. Use a solver that has all data, or 'auto'."
             )
-        if self.solver != "auto" and traits_of(named_solver(self.solver)).uncertified:
+        if traits_asked(self.solver).uncertified:
             raise ValueError(
                 f"solver is {self.solver!r}, which has no objective that rounds could lower. Use "
                 "'auto' or another solver."
@@ -101,13 +101,12 @@ class LatentEstimator(ProblemEstimator):
 
         auto = isinstance(self.solver, str) and self.solver == "auto"
         callbacks = SklearnCallbacks(self, given[0], given[1], self._attributes)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         outcome = concave_convex(
             LatentData(problem, X, Y, oracle_of),
             hidden,
             lambda oracle: pick_solver(oracle, geometry) if auto else named_solver(self.solver),
             geometry,
-            np.random.default_rng(seed),
+            generator_of(self.random_state),
             lambda spent: stop_rule(self, callbacks, spent).prepared(self._mean_loss),
             w,
             float(self.min_gain),

@@ -324,8 +324,8 @@ max_seconds, stop, warm_start, random_state
         self._set_classes(classes)
         self._features = TagFeatures(self.transition_features)
 
-    def _settle(self, run, reason) -> None:
-        super()._settle(run, reason)
+    def _settle(self, way, run, reason) -> None:
+        super()._settle(way, run, reason)
         self._tell_illegal()
 
     def _checked_part(self, X, y, is_first: bool):

@@ -155,7 +155,7 @@ class Checkpoint:
             check_places(header["params"], arrays, PARTS)
             self.check_same(header, arrays)
         first = next(iter(self.stream.chunks()))
-        self.run.begin(self.estimator._oracle_of(first))
+        self.run.begin(self.run.encode(first))
         with self.refusing():
             self._set_learner(header, arrays, first)
             self._set_books(header, arrays)
@@ -177,7 +177,7 @@ class Checkpoint:
         check(learner.schema().under("learner."), named("learner.", parts))
         give_back(self.run, Record(parts, checked_books(header)))
         self.estimator._columns = header["columns"]
-        part = self.estimator._oracle_of(first)
+        part = self.run.encode(first)
         is_kernel = hasattr(learner, "support")
         size = learner.support.n_columns if is_kernel else learner.w.size
         position = header["position"]

@@ -11,8 +11,13 @@ import numpy as np
 
 from ... import Ranker
 from ...estimators.learning.chunks import Measurements, UnknownLabel, shown
-from ...estimators.learning.driving import fingerprint_of_rows, leave_examples, solver_of_stream
-from ...estimators.learning.kernel import Shuffled
+from ...estimators.learning.driving import (
+    fingerprint_of_rows,
+    leave_examples,
+    planned_passes,
+    solver_of_stream,
+)
+from ...estimators.learning.shuffled import Shuffled
 from ...run.passes import UNFINISHED
 from ...solvers.out_of_core.disk_file import DiskFull
 from ...stopping import Callback
@@ -101,7 +106,7 @@ def fit_kernel(
             order = np.random.default_rng(args.seed).permutation(n)
             rows = loaded.X, loaded.y, loaded.weight, order
             source = Shuffled(*rows, name=stream.name, solver=model.solver)
-            planned = model.planned_passes(loaded.y if classes is None else classes, n)
+            planned = planned_passes(model, loaded.y if classes is None else classes)
     if args.memory_is_given and args.task == "classify":
         classes = keep_to_memory(args, model, source, classes)
     passes = None if args.passes == "auto" else plan.passes or planned

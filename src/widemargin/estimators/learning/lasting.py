@@ -89,16 +89,17 @@ def kept(model: Any) -> Record | str:
         return TORN
     if run is None or run.learner is None:
         if lasting is None:
-            return model._left_by_fit()
+            return model._way().left_by_fit()
         if isinstance(lasting, str):
             return lasting
     changed = changes(model)
     if changed is not None:
         return changed
-    if type(model._streaming_solver()) not in known_solvers().values():
+    solver = model.solver_ if run is None else run.solver
+    if type(solver) not in known_solvers().values():
         return "its solver is code of the caller's own, and a file holds no code"
     try:
-        return lasting if run is None else model._put_down(run)
+        return lasting if run is None else model._way(run).put_down(run)
     except NotPlain as error:
         return str(error)
 
