@@ -33,6 +33,8 @@ def test_crossed_ends():
     rounded = make_certificate(1.0, 1.0 + 1e-12)
     assert (rounded.dual, rounded.gap) == (1.0, 0.0)
     assert np.isnan(diagnosis(np.nan, 2.0).gap)
+    kept = diagnosis(7.999999199999992e-05, 7.999999199999996e-05)  # crossed by rounding alone
+    assert kept.dual == kept.primal and kept.gap == 0.0
 
 
 def test_a_saved_certificate_is_the_same():

@@ -132,9 +132,12 @@ def make_certificate(
 def diagnosis(primal: float, dual: float) -> Certificate:
     """What carried numbers say of the kept examples; an estimated objective may be below a bound.
 
-    An objective of which nothing is known is NaN, and so is the gap then.
+    A bound that is above the objective by rounding alone is lowered to it, which it stays a bound
+    by. An objective of which nothing is known is NaN, and so is the gap then.
     """
-    return Certificate(primal, dual, max(relative_gap(primal, dual), 0.0), "cache")
+    gap = relative_gap(primal, dual)
+    lower = primal if -CROSSED <= gap < 0.0 else dual
+    return Certificate(primal, lower, max(gap, 0.0), "cache")
 
 
 def restored(fields: dict[str, Any]) -> Certificate:
