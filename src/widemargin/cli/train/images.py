@@ -38,10 +38,10 @@ def train_images(args: Any) -> int:
     found = read_boxes(args, args.data, names)
     held_out = read_boxes(args, args.validation, names) if args.validation else None
     model = new_model(args)
-    model._progress = None if args.quiet else Counting("features")
+    model.on_image = None if args.quiet else Counting("features")
     began = time.perf_counter()
     model.fit(found.records)
-    model._progress = None
+    model.on_image = None
     seconds = time.perf_counter() - began
     model.training_ = notes(args, found, seconds)
     if held_out is not None:

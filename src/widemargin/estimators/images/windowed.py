@@ -44,7 +44,7 @@ class WindowEstimator(ImageEstimator):
     box: str
     grid_: WindowGrid
     _is_filed = False  # while a fit has features in a file
-    _progress: Callable[[int, int], None] | None = None  # told of images that were read
+    on_image: Callable[[int, int], None] | None = None  # told how many were read, of how many
 
     _saved: tuple[str, ...] = (
         *("shapes_", "sizes_", "size_template_"),
@@ -129,7 +129,7 @@ class WindowEstimator(ImageEstimator):
             truths.append(self._truth(x, y[number], name))
             store.append(x)
 
-        taken = self._take_images(images, take, self._progress)
+        taken = self._take_images(images, take, self.on_image)
         self._look_at_truths(truths)
         self._is_filed = not store.in_memory
         self._fit_problem(store, truths, None if weights is None else weights[taken.kept])
