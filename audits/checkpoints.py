@@ -42,7 +42,7 @@ TWO = (X[:, 0] + 0.5 * RNG.standard_normal(N) > 0).astype(int)
 THREE = (X + 0.5 * RNG.standard_normal((N, D))).argmax(axis=1)
 REAL = X @ np.arange(1.0, D + 1)
 RBF: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5, "random_state": 0}
-BLOCKS = OutOfCore(block_bytes=20_000)
+BLOCKS = OutOfCore(memory=20_000 / 2**20)
 
 #: kind -> (estimator, targets, passes)
 KINDS: dict[str, tuple[Any, np.ndarray, int]] = {

@@ -46,7 +46,7 @@ def hinges(F: np.ndarray, y: np.ndarray, model: Any) -> np.ndarray:
 
 def objective(model: Any, X: Any, y: np.ndarray, C: np.ndarray, values: Any) -> Any:
     """1/2 |f|^2 + sum_i C_i hinge_i(f) of what a model returns; `values(A, B)` gives k."""
-    machine = model._current_machine()
+    machine = model._way().machine()
     kappa = model.output_kernel
     beta = np.asarray(machine.coefficients if isinstance(kappa, str) else machine.proof, LONG)
     kappa = np.asarray(np.eye(beta.shape[1]) if isinstance(kappa, str) else kappa, LONG)

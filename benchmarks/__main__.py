@@ -17,6 +17,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 ON_REQUEST = (
     "chunk_choices",
     "images",
+    "shapes",
     "labels",
     "memory3gb",
     "lasvm",
@@ -58,6 +59,7 @@ def main() -> int:
         ranking,
         sequence_files,
         sequences,
+        shapes,
         streaming,
         svmd,
     )
@@ -82,6 +84,7 @@ def main() -> int:
         "threads": latent.threads,
         "labels": labels.run,
         "images": lambda: images.run(min(args.repeats, 3)),
+        "shapes": shapes.run,
         "lasvm_short": lasvm.short,
         "larank_short": lambda: larank.short(min(args.repeats, 3)),
         "functional_descent_time": lambda: functional_descent.seconds(min(args.repeats, 2)),

@@ -103,12 +103,12 @@ def changed(solver: Any, **changes: tuple) -> dict[str, Any]:
 
 
 def lasvm() -> str:
-    variants = changed(LaSVM(), epochs=(1, 3), partner=("first_order",), tau=(0.01, 1e-4))
+    variants = changed(LaSVM(), passes=(1, 3), partner=("first_order",), tau=(0.01, 1e-4))
     return compared("LaSVM, with a bias", variants, ("a8a", "w8a", "ijcnn1", "covtype"), True)
 
 
 def larank() -> str:
-    variants = changed(LaRank(), tau=(0.1, 0.01, 0.001), finish=(False,), epochs=(2,))
+    variants = changed(LaRank(), tau=(0.1, 0.01, 0.001), finish=(False,), passes=(2,))
     return compared("LaRank", variants, ("usps", "mnist"), False)
 
 

@@ -45,7 +45,7 @@ def fit_ours(X, y, C: float, gamma: float, seed: int):
         learner = solver.kernel_learner(KernelTask("binary", bias=True), support, rng)
         order = rng.permutation(len(y))
         part = Part(X[order], y[order].astype(np.float64), np.full(len(y), C))
-        for _ in range(solver.epochs):
+        for _ in range(solver.passes):
             learner.absorb(part, 0)
             learner.end_pass()
         return learner

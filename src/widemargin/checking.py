@@ -13,6 +13,7 @@ from .inputs.examples import count_of
 from .oracle.making import make_oracle
 from .problem import (
     Compiled,
+    DecodesMany,
     GivesPlanes,
     Latent,
     ListsOutputs,
@@ -87,6 +88,8 @@ def check_problem(problem: Any, X, Y, *, n_examples: int = 20, random_state=0) -
                 args = (problem, x, y, weights, findings)
                 findings.attempt(f"example {i} fails", check_example, *args)
             check_argmax(problem, examples, weights, findings)
+            if isinstance(problem, DecodesMany):
+                check_several(problem, examples, weights, findings)
         if isinstance(problem, Compiled) and not findings.texts:
             packed = (problem, X, Y, rows, weights, findings)
             findings.attempt("pack and oracle fail", check_compiled, *packed)
@@ -317,6 +320,18 @@ def compare(problem, x, y, w, known, findings: Findings) -> None:
                 "decode(x, w, y_true) is not the argmax of score + loss_scale * loss: an output of "
                 f"value {found:.4g} was returned, one of {best:.4g} exists.",
             )
+
+
+def check_several(problem, examples, weights, findings: Findings) -> None:
+    """`decode_many` gives the output of `decode` first, and at most k different ones."""
+    for x, y in examples:
+        for w in weights:
+            found = list(problem.decode_many(x, w, 3, y_true=y))
+            known = problem.decode(x, w, y_true=y)
+            if not found or not equal(found[0], known):
+                findings.add("several", "decode_many does not give the output of decode first.")
+            elif any(equal(a, b) for i, a in enumerate(found) for b in found[:i]) or len(found) > 3:
+                findings.add("several", "decode_many gives an output twice, or more than k.")
 
 
 def check_complete(problem, examples, weights, findings: Findings) -> None:

@@ -1,6 +1,6 @@
 """What numbers a parameter may be: one check, one sentence.
 
-    check_numbers(self, epochs=whole(1), tau=POSITIVE, sample=whole(1).or_none)
+    check_numbers(self, passes=whole(1), tau=POSITIVE, sample=whole(1).or_none)
 
 True and False are no numbers here, nor is NaN. A parameter that is a choice between ways is an
 object with the parameters of its way (`check_choice`); what was spelt otherwise in earlier versions
@@ -116,6 +116,10 @@ def check_choice(owner: Any, name: str, kinds: tuple[type, ...], **words: str) -
     if not isinstance(value, kinds):
         known = ", ".join(f"{kind.__name__}(...)" for kind in kinds)
         raise TypeError(f"{name} is {value!r}; one of {known} is needed.")
+
+
+#: What solvers called their passes in earlier versions.
+EPOCHS = {"epochs": "passes=..."}
 
 
 class Respelt:

@@ -3,7 +3,8 @@
 A problem is any object with `n_features`, `joint_feature`, `loss` and `decode`; plain Python is
 enough. Three capabilities are optional and are recognised by their names:
 
-* `outputs(x)` lists every output of x: slack rescaling and preventive caching become exact;
+* `outputs(x)` lists every output of x: slack rescaling and preventive caching become exact
+  (`decode_many` gives several good ones for the latter, without a list of all);
 * `pack(X, Y)` with a compiled `oracle`: planes are found by compiled code;
 * `nonnegative`, a mask of weights: those that must not be negative for `decode` to be the argmax.
 
@@ -49,6 +50,14 @@ class ListsOutputs(Protocol):
     """A problem that can list all outputs of an input."""
 
     def outputs(self, x: Any) -> Iterable[Any]: ...
+
+
+@runtime_checkable
+class DecodesMany(Protocol):
+    """A problem that knows several good outputs at once, for preventive caching."""
+
+    def decode_many(self, x: Any, w: Any, k: int, y_true: Any = None) -> Iterable[Any]:
+        """At most k different outputs: that of `decode` first, then others of large values."""
 
 
 @runtime_checkable

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .problem import (
+    DecodesMany,
     GivesPlanes,
     ListsOutputs,
     Plane,
@@ -37,25 +38,43 @@ SEARCH_CALLS = 60
 
 
 class SlackPlane(NamedTuple):
-    """A plane of one example and an upper bound on the example's hinge."""
+    """A plane of one example, an upper bound on the example's hinge, and what else was met."""
 
     plane: Plane
     upper: float
     calls: int
+    others: tuple[Plane, ...] = ()  # highly violated ones, the most violated first
 
 
-def find_plane(problem: Any, x, y, w: np.ndarray, rescaling: str) -> SlackPlane:
-    """The most violated plane of example (x, y) at w."""
+def find_plane(
+    problem: Any, x: Any, y: Any, w: np.ndarray, rescaling: str, k: int = 1
+) -> SlackPlane:
+    """The most violated plane of example (x, y) at w, and up to k - 1 others as they are met."""
     if isinstance(problem, GivesPlanes):
         loss, delta = problem.plane(x, y, w)
         if not np.isfinite(loss):
             raise ValueError(f"plane(x, y, w) has the loss {loss}; a finite number is needed.")
         return exact(Plane(float(loss), as_sparse(delta, problem.n_features, "delta")), w)
     if rescaling == "margin":
-        return exact(margin_plane(problem, x, y, problem.decode(x, w, y_true=y)), w)
+        return find_margin(problem, x, y, w, k)
     if isinstance(problem, ListsOutputs):
-        return exact(ranked_planes(problem, x, y, w, "slack", 1)[0], w)
-    return search_slack(problem, x, y, w)
+        best, *others = ranked_planes(problem, x, y, w, "slack", k)
+        return exact(best, w)._replace(others=tuple(others))
+    found = search_slack(problem, x, y, w)
+    return found._replace(others=found.others[: k - 1])
+
+
+def find_margin(problem: Any, x: Any, y: Any, w: np.ndarray, k: int) -> SlackPlane:
+    """The same under margin rescaling."""
+    outputs: Any = (
+        problem.decode_many(x, w, k, y_true=y)
+        if k > 1 and isinstance(problem, DecodesMany)
+        else [problem.decode(x, w, y_true=y)]
+    )
+    best, *others = (margin_plane(problem, x, y, output) for output in outputs)
+    if k > 1 and not others and isinstance(problem, ListsOutputs):
+        others = ranked_planes(problem, x, y, w, "margin", k)[1:]
+    return exact(best, w)._replace(others=tuple(others))
 
 
 def exact(plane: Plane, w: np.ndarray) -> SlackPlane:
@@ -82,6 +101,7 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> SlackPlane:
     lines: list[tuple[float, float]] = []  # (s, c): b + s a <= c
     smallest = float(getattr(problem, "smallest_loss", 0.0))
     calls = 0
+    met: dict[tuple[float, float], Plane] = {}  # violated planes by (a, b), each once
 
     def probe(s: float) -> tuple[float, float]:
         nonlocal best, top, calls
@@ -90,8 +110,11 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> SlackPlane:
         plane = margin_plane(problem, x, y, y_hat)
         a, b = plane.loss, 1.0 - score(plane.delta, w)
         lines.append((s, b + s * a))
+        if a * b > 0.0:
+            index, value = plane.delta
+            met.setdefault((a, b), Plane(a, (index, a * value)))
         if a * b > top:
-            top, best = a * b, slack_plane(problem, x, y, y_hat)
+            top, best = a * b, met[a, b]
         return a, b
 
     left = probe(0.0)  # the plain prediction: largest b
@@ -114,7 +137,8 @@ def search_slack(problem: Problem, x, y, w: np.ndarray) -> SlackPlane:
         upper = hull_bound(lines, smallest)
         if gain > 1e-12 * (abs(left[1]) + chord * left[0] + 1.0):
             pending += [(left, middle), (middle, right)]
-    return SlackPlane(best, max(upper, top), calls)
+    others = sorted(met, key=lambda point: -point[0] * point[1])[1:]
+    return SlackPlane(best, max(upper, top), calls, tuple(met[point] for point in others))
 
 
 def hull_bound(lines: list[tuple[float, float]], smallest: float = 0.0) -> float:

@@ -57,8 +57,8 @@ class StopReason(StrEnum):
     )
     EPOCHS = (
         "epochs",
-        "all epochs are done",
-        Sentence("Increase the epochs of the solver or accept a larger ", Option("tol"), "."),
+        "all passes of the solver are done",
+        Sentence("Increase the passes of the solver or accept a larger ", Option("tol"), "."),
     )
     SECONDS = (
         "seconds",

@@ -566,3 +566,12 @@ def test_every_estimator_is_judged(fit):
     model.certificate_ = replace(c, primal=primal, dual=0.0, gap=1.0)
     found = audit(model, X, y, **more)
     assert found.verdict is False and "above the claimed" in found.reason
+
+
+@pytest.mark.parametrize("solver", ["auto", "streaming_dual", "out_of_core"])
+def test_one_weight_for_all_examples(solver):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 2)), np.arange(12) % 2
+    model = SVMClassifier(solver=solver, random_state=0).fit(X, y, sample_weight=2.0)
+    assert audit(model, X, y, sample_weight=2.0).verdict is True
+    assert audit(model, X, y, sample_weight=3.0).verdict is not True

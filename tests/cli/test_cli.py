@@ -225,7 +225,7 @@ def test_parameters_reach_the_model(run):
         ("functional_descent --set average=None", FunctionalDescent(average=None)),
         ("functional_descent --set schedule=Radius(0.5)", FunctionalDescent(schedule=Radius(0.5))),
         ("streaming_dual --set schedule=Ratio(revisits=5)", StreamingDual(Ratio(revisits=5))),
-        ("functional_descent --set epochs=3 --memory 1", FunctionalDescent(epochs=3)),
+        ("functional_descent --set passes=3 --memory 1", FunctionalDescent(passes=3)),
     ],
 )
 def test_parameters_reach_the_solver(run, options, wanted):
@@ -278,7 +278,7 @@ def test_parameters_of_every_solver(run, name):
         ),
         ("--solver pegasos --set average=no", "--set average: True or False is needed, not 'no'"),
         ("--solver pegasos --set lag=0.1 --set lag=0.2", "--set lag is given twice"),
-        ("--solver pegasos --set epochs=2 --passes 3", "--set epochs and --passes say the same"),
+        ("--solver pegasos --set passes=2 --passes 3", "--set passes and --passes say the same"),
         ("--solver out_of_core --set folder=3", "--set: folder must be None or a path, got 3"),
     ],
 )

@@ -99,7 +99,7 @@ def test_parameters_of_solvers(files, tmp_path, monkeypatch):
     options += ("--set", "schedule=ConstantDamping(0.5)")
     scores = []
     for rows in (1024, 128):
-        monkeypatch.setattr("widemargin.estimators.learning.kernel.CHUNK_ROWS", rows)
+        monkeypatch.setattr("widemargin.estimators.learning.shuffled.CHUNK_ROWS", rows)
         given = "--kernel", "rbf", "--gamma", 1, "--solver", "functional_descent", *options
         assert run("train", "classify", files / "train.svm", "-o", tmp_path / "m", *given) == 0
         model = load(tmp_path / "m")

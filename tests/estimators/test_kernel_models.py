@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import NoveltyDetector, SVMClassifier, SVMRegressor, load
-from widemargin.estimators.learning.kernel import checked_gram
+from widemargin.estimators.learning.machines import checked_gram
 from widemargin.kernels.outputs import ritz_values
 from widemargin.losses import Taxonomy
 from widemargin.solvers import (
@@ -428,7 +428,7 @@ def test_a_function_of_sparse_rows(columns):
 
     model = SVMClassifier(10.0, kernel=product, random_state=0).fit(X, y)
     assert kinds == {columns > 2048} and model.score(X, y) > 0.95
-    patterns = model._current_machine().support.patterns
+    patterns = model._way().machine().support.patterns
     values = model.kernel_.block(patterns, patterns)
     assert isinstance(values, np.ndarray)
     rows = sp.csr_matrix(patterns.plain)
@@ -579,7 +579,7 @@ def test_values_of_solvers_that_are_refused():
     for make, name in (
         (lambda: Oldest(0), "limit"),
         (lambda: Oldest(2.5), "limit"),
-        (lambda: SVMD(epochs=1.5), "epochs"),
+        (lambda: SVMD(passes=1.5), "passes"),
         (lambda: SVMD(step="long"), "step"),
         (lambda: SVMD(nu=1.0), "nu"),
         (lambda: LaSVM(selection="best"), "selection"),

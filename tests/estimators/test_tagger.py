@@ -384,6 +384,7 @@ LABELS = [[0, 1], [1]]
         ([[["a"], ["b"]], []], [[0, 1], []], "sequence 1 is empty"),
         (TOKENS, [[0, 1], [1, 0]], "sequence 1 has 1 positions in X and 2 labels in y"),
         (TOKENS, [[0, 0], [0]], "only one label, 0;"),
+        ([[], []], [[], []], "y has no labels: all sequences are empty"),
         (TOKENS, [[0, 1], None], r"y\[1\] is None; a list of labels is needed"),
         (TOKENS, ["ab", "a"], r"y\[0\] is 'ab'; a list of labels is needed"),
         ([[["a"], {"b": 1}], [["b"]]], LABELS, "sequence 0, position 1: the token is"),

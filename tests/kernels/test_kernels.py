@@ -226,3 +226,32 @@ def test_what_patterns_took_of_the_bound_is_not_taken_back():
     Shrinking.slot_bytes = 10
     gram.grow(340)
     assert gram._buffer is before
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Laplacian, ChiSquared])
+def test_distances_are_never_negative(kernel, dtype):
+    """Rounding times a huge gamma made infinities of rows compared with themselves."""
+    rows = as_patterns(np.abs(np.random.default_rng(0).standard_normal((40, 7))), dtype)
+    for gamma in (1.0, 1e12, 1e30):
+        K = kernel(gamma).block(rows, rows)
+        assert (K >= 0).all() and (K <= 1).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kernel", [RBF, Laplacian, ChiSquared])
+def test_gamma_beyond_the_precision_is_refused(kernel):
+    """As infinity it made all rows alike, or nothing of them."""
+    rows = as_patterns([[1.0, 2.0], [0.5, 0.0]])
+    with pytest.raises(ValueError, match=r"gamma=1e\+39 is too large for .* of type float32"):
+        kernel(1e39).block(rows, rows)
+    rows = as_patterns([[1.0, 2.0], [0.5, 0.0]], np.float64)
+    np.testing.assert_array_equal(kernel(1e39).block(rows, rows)[0, 1], 0.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_exponents_beyond_the_precision_are_refused():
+    rows = as_patterns([[1e9, 2e9], [0.0, 1e9]])
+    with pytest.raises(ValueError, match=r"gamma \|x\|\^2 is too large for .* float32: scale"):
+        RBF(1e20).block(rows, rows)
+    assert np.isfinite(Laplacian(1e37).block(rows, rows)).all()

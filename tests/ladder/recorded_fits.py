@@ -198,7 +198,7 @@ def in_parts(model: Any, X, y) -> Any:
 
 def out_of_core() -> Any:
     """Blocks on disk, of a few rows each."""
-    model = SVMClassifier(solver=OutOfCore(block_bytes=2000), tol=1e-4, **SEED)
+    model = SVMClassifier(solver=OutOfCore(memory=2000 / 2**20), tol=1e-4, **SEED)
     return streamed(model, *rows(), passes=None)
 
 

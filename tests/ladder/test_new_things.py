@@ -41,7 +41,7 @@ DEFINED = {
 #: What is looked for, as the map says it -> the file, and what a search for it would ask for.
 LOOK_UPS = {
     "Viterbi with loss augmentation": ("inference/viterbi.py", "path_by_errors"),
-    "the gradient step of LaRank": ("solvers/larank/_loops.py", "best_step"),
+    "the gradient step of LaRank": ("solvers/larank/_loops.py", "LaRankState"),
     "the adaptive schedule of a stream": ("solvers/streaming_dual/solver.py", "OnGap"),
     "the gap of a stream": ("run/streams.py", "measure_stream"),
     "`sample_weight` and class weights": ("estimators/coding/weights.py", "weights_of_classes"),
@@ -81,6 +81,26 @@ def test_the_equations_of_svmd_stand_in_one_file():
         for number in re.findall(r"\d+", found[0])
     }
     assert places == {(str(number), "solvers/svmd/_steps.py") for number in range(48, 53)}
+
+
+def test_what_solvers_import_of_run_and_saving_is_what_the_page_says():
+    imported = {
+        f"{folder}/{name}.py"
+        for path in (PACKAGE / "solvers").rglob("*.py")
+        for folder, name in re.findall(r"from \.+(run|saving)\.(\w+)", path.read_text("utf-8"))
+    }
+    (said,) = re.findall(r"solvers import ((?:.|\n)*?), which know\s+nothing of solvers", page())
+    assert set(re.findall(r"`(\S+?)`", said)) == imported
+
+
+def test_the_page_is_short():
+    assert len(page().split()) < 2893  # half of what it was
+
+
+def test_files_that_the_page_names_are_there():
+    names = set(re.findall(r"`((?:[a-z_]+/)+_?[a-z_]+\.py)`", page()))
+    assert len(names) > 15
+    assert not [name for name in names if name not in DEFINED and not (ROOT / name).exists()]
 
 
 def test_every_row_of_new_things_names_a_test_that_adds_one():
@@ -173,7 +193,7 @@ class PerceptronOfKernels:
     traits: ClassVar[Traits] = Traits(
         kernel=KernelMachines(("binary",), uncertified="the perceptron has no objective")
     )
-    epochs: int = 3
+    passes: int = 3
 
     def kernel_learner(self, task, support, rng):
         return KernelPerceptron(task, support)
@@ -184,7 +204,7 @@ def test_a_kernel_solver():
     y = np.where(np.abs(X).max(axis=1) > 0.9, 1, -1)  # no line parts them
     X = X[np.abs(np.abs(X).max(axis=1) - 0.9) > 0.15]
     y = np.where(np.abs(X).max(axis=1) > 0.9, 1, -1)
-    solver = PerceptronOfKernels(epochs=20)
+    solver = PerceptronOfKernels(passes=20)
     model = SVMClassifier(kernel="rbf", gamma=2.0, solver=solver, random_state=0).fit(X, y)
     assert model.score(X, y) == 1.0 and 0 < model.n_support_ < len(y)
     assert model.certificate_ is None and model.uncertified_ == "the perceptron has no objective"

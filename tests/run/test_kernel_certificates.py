@@ -115,9 +115,9 @@ def test_certificate_is_that_of_the_returned_function(case, precision):
 
 
 BETTER = {
-    "lasvm": LaSVM(epochs=5, tau=1e-7),
-    "larank": LaRank(epochs=5, tau=1e-6),
-    "sonline": SOnline(epochs=5, tau=1e-6),
+    "lasvm": LaSVM(passes=5, tau=1e-7),
+    "larank": LaRank(passes=5, tau=1e-6),
+    "sonline": SOnline(passes=5, tau=1e-6),
     "one_slack": OneSlack(),
 }
 

@@ -248,11 +248,11 @@ def test_several_epochs_reach_the_optimum_of_a_quadratic_program(case, memory):
     loss = 1.0 - np.eye(K) if case == "larank" else random_cost(np.random.default_rng(2), K)
     kappa = kappa_of(K) if case == "output kernel" else np.eye(K)
     kind = LaRank if case == "larank" else SOnline
-    solver = kind(epochs=12, finish=True, tau=1e-9, memory=memory, block=16)
+    solver = kind(passes=12, finish=True, tau=1e-9, memory=memory, block=16)
     learner = learner_of(
         solver, K, 4, cost=loss, output_kernel=kappa if case == "output kernel" else None
     )
-    feed(learner, X, y, C, size=25, passes=solver.epochs)
+    feed(learner, X, y, C, size=25, passes=solver.passes)
     best = optimum(gram(X), y, C, loss, kappa)
     assert learner.dual == pytest.approx(best, rel=1e-6)
     beta = by_row(learner, n)
@@ -394,7 +394,7 @@ def test_sparse_rows_are_dense_rows():
 def test_a_weight_is_a_number_of_copies():
     X, y = blobs(n=60, K=3)
     weights = np.random.default_rng(0).integers(0, 3, 60)
-    solver = LaRank(epochs=10, finish=True, tau=1e-9)
+    solver = LaRank(passes=10, finish=True, tau=1e-9)
     ours = feed(learner_of(solver, 3, 4), X, y, weights.astype(float), passes=10)
     X2, y2 = np.repeat(X, weights, axis=0), np.repeat(y, weights)
     theirs = feed(learner_of(solver, 3, 4), X2, y2, np.ones(len(y2)), passes=10)
@@ -404,7 +404,7 @@ def test_a_weight_is_a_number_of_copies():
 def test_zero_rows_of_a_linear_kernel():
     X, y = blobs(n=60, K=3)
     X[::5] = 0.0  # no curvature: a step goes to its bound at once
-    solver = SOnline(epochs=8, finish=True, tau=1e-9)
+    solver = SOnline(passes=8, finish=True, tau=1e-9)
     C = np.full(60, 0.5)
     learner = feed(learner_of(solver, 3, 4, kernel=Linear()), X, y, C, passes=8)
     best = optimum(X @ X.T, y, C, 1.0 - np.eye(3), np.eye(3))
@@ -510,7 +510,7 @@ def test_protocols_and_parameters():
     assert learner.n_bytes > 0
     for bad, message in (
         ({"schedule": "fast"}, "schedule is 'fast'"),
-        ({"epochs": 0}, "epochs must be .* got 0"),
+        ({"passes": 0}, "passes must be .* got 0"),
         ({"block": 1.5}, "block must be .* got 1.5"),
         ({"memory": 0}, "memory must be None or a positive"),
         ({"tau": -1.0}, "tau must be .* got -1.0"),

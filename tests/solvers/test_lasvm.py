@@ -501,7 +501,7 @@ def test_selection_in_an_estimator():
     """All rows are one part; the history has rows on the way, and time limits hold within it."""
     X, y = examples(600, seed=25)
     given = {"kernel": "rbf", "gamma": 0.5, "random_state": 0}
-    solver = LaSVM(selection="active", most_examples=150, epochs=1)
+    solver = LaSVM(selection="active", most_examples=150, passes=1)
     one, two = (SVMClassifier(solver=solver, **given).fit(X, y) for _ in range(2))
     assert one.history_["rows"][-3:].tolist() == [144, 600, 0] and len(one.history_) > 15
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
@@ -670,7 +670,7 @@ def test_refusals():
         {"partner": "third"},
         {"selection": "best"},
         {"tau": 0.0},
-        {"epochs": 0},
+        {"passes": 0},
         {"reprocess": -1},
         {"memory": float("nan")},
         {"most_examples": 5},

@@ -104,7 +104,7 @@ def test_optimum(task, weighted, bias, as_csr, block_bytes, inner_passes, cuts):
     """The same optimum however rows are cut; the interval contains it; the dual never falls."""
     X, Y, weights, planes, cost, written, best = case(task, weighted, bias)
     parts = parts_of(task, X, Y, weights, bias, cuts, as_csr)
-    learner = learnt(parts, OutOfCore(inner_passes, block_bytes))
+    learner = learnt(parts, OutOfCore(inner_passes, block_bytes / 2**20))
     assert isinstance(learner, Learner)
     eps, duals = 1e-9 * best.objective, [learner.dual]
 
@@ -129,7 +129,9 @@ def test_cuts_do_not_matter(task, as_csr):
     X = X[np.argsort(X[:, -1] == 0, kind="stable")]  # the last column is there from the start
     found = []
     for cuts in ([], [1, 2, 3], range(0, N, 7)):
-        learner = learnt(parts_of(task, X, Y, weights, 0.5, cuts, as_csr), OutOfCore(2, 8_000))
+        learner = learnt(
+            parts_of(task, X, Y, weights, 0.5, cuts, as_csr), OutOfCore(2, 8_000 / 2**20)
+        )
         learner.solve(1e-4)
         found.append((len(learner.store), learner.progressive.mean, learner.w))
     for blocks, loss, w in found:
@@ -157,7 +159,7 @@ def test_limits():
         ({"deadline": 0.0}, "seconds"),
         ({"on_progress": lambda report: report.passes > 2}, "callback"),
     ):
-        learner = learnt(parts_of("binary", X, Y, weights, 0.0, []), OutOfCore(1, 2_000))
+        learner = learnt(parts_of("binary", X, Y, weights, 0.0, []), OutOfCore(1, 2_000 / 2**20))
         assert len(learner.store) > 16
         report = learner.solve(1e-15, **limits)
         assert report.reason == reason and report.is_proven
@@ -212,8 +214,8 @@ def crash_case(task):
 @pytest.mark.parametrize("task", TASKS)
 def test_resume_inside_later_passes(task, lag, tmp_path):
     """From a checkpoint at every boundary, with the disk `lag` boundaries ahead: the same bits."""
-    solver, tol = OutOfCore(2, 2_000, tmp_path / "run"), 1e-5
-    whole = learnt(crash_case(task), OutOfCore(2, 2_000))
+    solver, tol = OutOfCore(2, 2_000 / 2**20, tmp_path / "run"), 1e-5
+    whole = learnt(crash_case(task), OutOfCore(2, 2_000 / 2**20))
     expected = whole.solve(tol)
     assert expected.passes > 4 and len(whole.groups) > 2
 
@@ -252,7 +254,7 @@ def test_resume_inside_later_passes(task, lag, tmp_path):
 
 
 def count_boundaries(task, tol) -> int:
-    learner, calls = learnt(crash_case(task), OutOfCore(2, 2_000)), []
+    learner, calls = learnt(crash_case(task), OutOfCore(2, 2_000 / 2**20)), []
     learner.checkpoint = lambda force: calls.append(force)
     learner.solve(tol)
     return len(calls)
@@ -260,8 +262,8 @@ def count_boundaries(task, tol) -> int:
 
 def test_forced_checkpoint_is_enough(tmp_path):
     """The kept rows of the checkpoint that ends a pass are written again, whatever came after."""
-    solver, task = OutOfCore(2, 2_000, tmp_path), "multiclass"
-    whole = learnt(crash_case(task), OutOfCore(2, 2_000))
+    solver, task = OutOfCore(2, 2_000 / 2**20, tmp_path), "multiclass"
+    whole = learnt(crash_case(task), OutOfCore(2, 2_000 / 2**20))
     whole.solve(1e-5)
     learner = learnt(crash_case(task), solver)
     learner.finish()
@@ -286,8 +288,8 @@ def test_forced_checkpoint_is_enough(tmp_path):
 @pytest.mark.parametrize("task", TASKS)
 def test_resume_inside_the_first_pass(task, tmp_path):
     """After every part, with the disk at the end of the stream or of the first pass over it."""
-    solver, parts = OutOfCore(2, 2_000, tmp_path), crash_case(task)
-    whole = learnt(parts, OutOfCore(2, 2_000))
+    solver, parts = OutOfCore(2, 2_000 / 2**20, tmp_path), crash_case(task)
+    whole = learnt(parts, OutOfCore(2, 2_000 / 2**20))
     whole.solve(1e-5)
     for done in range(1, len(parts)):
         for further in (False, True):
@@ -311,7 +313,7 @@ def test_resume_inside_the_first_pass(task, tmp_path):
 
 def test_old_checkpoint(tmp_path):
     """One from before the last forced one is refused: its dual variables are overwritten."""
-    parts, solver = crash_case("binary"), OutOfCore(1, 2_000, tmp_path)
+    parts, solver = crash_case("binary"), OutOfCore(1, 2_000 / 2**20, tmp_path)
     learner = learnt(parts, solver)
     saved = learner.arrays()
     learner.solve(1e-9, max_passes=2)
@@ -328,7 +330,7 @@ def test_disk_full(monkeypatch, tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     parts = crash_case("binary")
-    learner = learnt(parts, OutOfCore(2, 2_000, tmp_path))
+    learner = learnt(parts, OutOfCore(2, 2_000 / 2**20, tmp_path))
     monkeypatch.setattr(os, "pwrite", refuse)
     with pytest.raises(DiskFull, match=r"no room in .* for [\d,]+ bytes of alpha0.bin") as caught:
         learner.solve(1e-3)
@@ -339,7 +341,7 @@ def test_disk_full(monkeypatch, tmp_path):
 
 
 def test_file_cut_short(tmp_path):
-    learner = learnt(crash_case("binary"), OutOfCore(2, 2_000, tmp_path))
+    learner = learnt(crash_case("binary"), OutOfCore(2, 2_000 / 2**20, tmp_path))
     learner.finish()
     saved = learner.arrays()
     os.truncate(tmp_path / "blocks.bin", 100)
@@ -355,10 +357,10 @@ def test_short_writes_and_reads(monkeypatch):
     monkeypatch.setattr(os, "pwrite", lambda f, data, at: write(f, data[:1000], at))
     monkeypatch.setattr(os, "preadv", lambda f, data, at: read(f, [data[0][:777]], at))
     parts = crash_case("multiclass")
-    slow = learnt(parts, OutOfCore(2, 2_000))
+    slow = learnt(parts, OutOfCore(2, 2_000 / 2**20))
     slow.solve(1e-5)
     monkeypatch.undo()
-    quick = learnt(parts, OutOfCore(2, 2_000))
+    quick = learnt(parts, OutOfCore(2, 2_000 / 2**20))
     quick.solve(1e-5)
     assert np.array_equal(slow.w, quick.w)
 
@@ -421,7 +423,7 @@ def test_memory_does_not_grow(task):
                 yield row, make_oracle(problem_of(task, 20, 1.0), X, Y, 0.01)
 
         tracemalloc.start()
-        learner = learnt(parts(), OutOfCore(2, block_bytes))
+        learner = learnt(parts(), OutOfCore(2, block_bytes / 2**20))
         learner.solve(1e-9, max_passes=2)
         sizes.append(learner.n_bytes)
         top = tracemalloc.get_traced_memory()[1]

@@ -172,7 +172,7 @@ def test_in_an_estimator(classes):
     assert model.score(X[600:], Y[600:]) >= best.score(X[600:], Y[600:]) - 0.03
     assert "no lower bound" in model.uncertified_
     assert {"step", "sample_hinge"} <= set(model.history_.columns)
-    machine = model._current_machine()
+    machine = model._way().machine()
     assert isinstance(machine, Machine) and model.n_support_ < 600
     with pytest.raises(ValueError, match="regularisation="):
         SVMClassifier(kernel="rbf", solver="pegasos").partial_fit(X, Y, classes=np.unique(Y))
@@ -188,7 +188,7 @@ def test_protocols_and_errors():
     assert isinstance(make(Pegasos(), X, n=9), KernelLearner)
     for params, words in (
         ({"sample": 0}, "sample must be a whole number"),
-        ({"epochs": 0}, "epochs must be a whole number"),
+        ({"passes": 0}, "passes must be a whole number"),
         ({"regularisation": -1.0}, "regularisation must be None or a positive"),
     ):
         with pytest.raises(ValueError, match=words):

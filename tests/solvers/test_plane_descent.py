@@ -502,7 +502,7 @@ def test_streams_may_grow():
 
 def test_saving_and_warm_start(tmp_path):
     X, y = clouds()
-    model = SVMClassifier(solver=FunctionalDescent(epochs=1), random_state=0).fit(X, y)
+    model = SVMClassifier(solver=FunctionalDescent(passes=1), random_state=0).fit(X, y)
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").coef_, model.coef_)
     problem, X, Y = data_of("binary")
@@ -549,6 +549,6 @@ def test_command_line(tmp_path, capsys):
         data = ["--format", "conll"] if task == "tag" else []
         assert main(["train", task, str(tmp_path / name), *data, *given]) == 0
         found = load(model)
-        assert found.solver_.epochs == 1 and found.history_.last("epochs") == 1.0
+        assert found.solver_.passes == 1 and found.history_.last("epochs") == 1.0
         assert main(["info", model]) == 0
         assert "There is no certificate: functional descent" in capsys.readouterr().out

@@ -120,7 +120,7 @@ def test_passes_converge_to_the_svm(task):
     oracle = make_oracle(problem, X, Y, 1.0, weights)
     cost = np.array(oracle.cost)
     given = {"schedule": ConstantDamping(2.0, revisit=2.0), "average": None, "tolerance": 1e-8}
-    solver = FunctionalDescent(epochs=60, sample=6, **given)
+    solver = FunctionalDescent(passes=60, sample=6, **given)
     state, rng = solver.init(oracle, Geometry(problem.n_features)), np.random.default_rng(0)
     duals, numbers = [], {"epochs": 0.0}
     while numbers["epochs"] < 60:
@@ -151,7 +151,7 @@ def test_auto_revisits_at_the_damping_of_the_first_step():
     assert (state.local.state.mass <= state.local.state.cost + 1e-12).all()
     assert state.n_bytes > state.local.n_bytes > 0
     others = {"schedule": AutoDamping(revisit=0)}, {"inner": OneSlackCuts()}
-    for given in ({"epochs": 1}, *others, {"residuals": ClampedResiduals()}):
+    for given in ({"passes": 1}, *others, {"residuals": ClampedResiduals()}):
         other = FunctionalDescent(sample=5, **given).init(oracle, geometry)
         assert not other.kept
 
@@ -175,7 +175,7 @@ def test_other_beginnings_and_python_oracles():
     problem, X, Y = data_of("multiclass")
     start = Start(np.linspace(-0.5, 0.5, problem.n_features))
     given = {"schedule": ConstantDamping(revisit=4.0), "average": None, "tolerance": 1e-8}
-    solver = FunctionalDescent(epochs=40, sample=6, **given)
+    solver = FunctionalDescent(passes=40, sample=6, **given)
     found = []
     for make in (make_oracle, PythonOracle):
         oracle, rng = make(problem, X, Y, 1.0), np.random.default_rng(0)

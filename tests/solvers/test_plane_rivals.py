@@ -67,7 +67,7 @@ def test_pegasos_is_the_naive_one(source, k, average):
     omega = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
     build = PythonOracle if source == "python" else make_oracle
     oracle = build(problem, X, y, 0.1, omega)
-    solver = Pegasos(epochs=3, sample=k, average=average, lag=0.0)
+    solver = Pegasos(passes=3, sample=k, average=average, lag=0.0)
     geometry, rng = Geometry(problem.n_features), np.random.default_rng(2)
     last = run(solver, oracle, geometry, rng, Gap(0.0))
     again = np.random.default_rng(2)
@@ -199,7 +199,7 @@ def test_more_samples_come_closer():
     _, X, y = data(400)
     gaps, duals = [], []
     for epochs in (2, 40):
-        model = SVMClassifier(0.05, solver=SampledCuts(sample=40, epochs=epochs), random_state=0)
+        model = SVMClassifier(0.05, solver=SampledCuts(sample=40, passes=epochs), random_state=0)
         with pytest.warns(UserWarning, match="stopped by epochs"):
             model.fit(X, y)
         gaps.append(model.certificate_.gap)
@@ -225,6 +225,6 @@ def test_growing_data_is_seen_as_a_whole_before_the_end():
     problem, X, y = data(100)
     oracle = make_oracle(problem, X, y, 0.2)
     geometry, rng = Geometry(problem.n_features), np.random.default_rng(0)
-    solver = Incremental(SampledCuts(sample=50, epochs=1), start=0.4, epochs=10)
+    solver = Incremental(SampledCuts(sample=50, passes=1), start=0.4, epochs=10)
     last = run(solver, oracle, geometry, rng, Gap(0.0) | Passes(500))
     assert last.stopped_by == "epochs" and last.epoch == 21  # 10 of 40 %, 10 of 80 %, one of all

@@ -486,7 +486,7 @@ def test_resume_out_of_core_is_bit_for_bit(tmp_path, K, passes):
     stream = ArrayStream(X, y, chunk_rows=50)
 
     def make():
-        return SVMClassifier(C=0.3, tol=1e-5, solver=OutOfCore(block_bytes=8000), random_state=0)
+        return SVMClassifier(C=0.3, tol=1e-5, solver=OutOfCore(memory=8000 / 2**20), random_state=0)
 
     whole = make().fit_stream(stream, passes=passes)
 

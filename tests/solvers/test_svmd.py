@@ -471,7 +471,7 @@ def test_protocol_and_bad_input():
         ({"nu": 1.0}, "nu"),
         ({"hessian": "half"}, "hessian"),
         ({"regularisation": 0.0}, "regularisation"),
-        ({"epochs": 0}, "epochs"),
+        ({"passes": 0}, "passes"),
     ):
         with pytest.raises(ValueError, match=word):
             SVMD(**options)

@@ -186,3 +186,9 @@ def test_reading_ahead_changes_nothing():
 def test_ahead_is_at_least_one():
     with pytest.raises(ValueError, match="ahead is 0"):
         Prefetched(ArrayStream(X), ahead=0)
+
+
+@pytest.mark.parametrize("column", ["weight", "qid"])
+def test_one_number_is_no_column(column):
+    with pytest.raises(ValueError, match=f"{column} is 2.0; one entry for each row is needed"):
+        ArrayStream(np.ones((3, 2)), [0, 1, 0], **{column: 2.0})

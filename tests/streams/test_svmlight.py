@@ -753,7 +753,7 @@ def test_a_named_pipe_is_not_repeatable(tmp_path):
     thread.start()
     assert_same_as_sklearn(stream.chunks(), io.BytesIO(TEXT))
     thread.join()
-    with pytest.raises(StreamError, match="a pipe cannot be taken up at a position"):
+    with pytest.raises(StreamError, match="a pipe cannot go on at a position"):
         next(SvmlightStream(path).chunks({}))
 
 

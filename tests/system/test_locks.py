@@ -122,7 +122,7 @@ def test_a_forked_child_neither_holds_nor_frees_the_lock(tmp_path):
             check_free(tmp_path)
 
 
-@pytest.mark.parametrize("solver", ["streaming_dual", OutOfCore(block_bytes=4000)])
+@pytest.mark.parametrize("solver", ["streaming_dual", OutOfCore(memory=4000 / 2**20)])
 def test_the_lock_goes_with_the_run_however_it_ends(tmp_path, solver):
     X, y = rows()
     folder = tmp_path / "ck"
@@ -178,7 +178,7 @@ def books(model):
     [
         ("streaming_dual", None),
         ("streaming_dual", False),
-        (OutOfCore(block_bytes=4000), None),
+        (OutOfCore(memory=4000 / 2**20), None),
         ("functional_descent", None),
         ("lasvm", None),
     ],
@@ -198,7 +198,7 @@ def test_more_passes_later_are_more_passes_from_the_start(tmp_path, solver, veri
     assert fit(3, **options) == fit(4)  # it has made four
 
 
-@pytest.mark.parametrize("solver", ["streaming_dual", OutOfCore(block_bytes=4000)])
+@pytest.mark.parametrize("solver", ["streaming_dual", OutOfCore(memory=4000 / 2**20)])
 def test_a_run_that_has_ended_goes_on_to_a_smaller_gap(tmp_path, solver):
     X, y = rows()
     options = {"checkpoint": tmp_path / "ck", "resume": True, "keep_checkpoint": True}

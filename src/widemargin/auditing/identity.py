@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from ..run.streams import add_examples
 from ..streams import ArrayStream
 from ..streams.fingerprint import Fingerprint
@@ -18,13 +20,15 @@ def is_other_data(model: Any, X: Any, y: Any, weights: Any, qid: Any) -> bool:
     reader = copy(model)
     reader._columns, reader._is_fixed = int(model.n_features_in_), True
     reader._may_grow = False
-    found = Fingerprint()
+    found, way = Fingerprint(), reader._way()
+    if weights is not None and np.ndim(weights) == 0:  # one for all
+        weights = np.full(len(y), weights)
     try:
         stream: Any = ArrayStream(X, y, weight=weights, qid=qid)
         if hasattr(reader, "_by_query"):
             stream = reader._by_query(stream)
         for chunk in stream.chunks():
-            add_examples(found, reader._oracle_of(chunk))
+            add_examples(found, way.encode(chunk))
     except ValueError:  # not rows as a stream has them: the judge tells what is wrong
         return False
     return bool(known != found)

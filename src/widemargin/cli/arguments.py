@@ -16,11 +16,9 @@ EXIT_CODES = (
 )
 #: Formats of annotations, as `annotations/formats.py` has them.
 ANNOTATIONS = ("voc", "coco", "yolo", "imglab", "csv", "parse", "masks")
-#: Those that hold boxes, for models of images.
-BOXES = ANNOTATIONS[:5]
 BUDGETS = ("oldest", "smallest", "project", "merge")
 KERNELS = ("linear", "rbf", "poly", "laplacian", "intersection", "chi2")
-TASKS = ("classify", "regress", "tag", "rank", "novelty", "locate", "detect")
+TASKS = ("classify", "regress", "tag", "rank", "novelty", "locate", "detect", "segment", "pose")
 FORMATS = ("auto", "svmlight", "arrow", "conll", "crfsuite", "svm_hmm")
 DATA = "files, a folder of files, or - for standard input"
 
@@ -146,7 +144,7 @@ def add_reading(parser: argparse.ArgumentParser, more: tuple[str, ...] = ()) -> 
 
 
 def add_output(parser: argparse.ArgumentParser, json: bool = True) -> None:
-    """--json and --quiet."""
+    """The options --json and --quiet."""
     if json:
         parser.add_argument("--json", action="store_true", help="the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="only errors on standard error")
@@ -236,7 +234,8 @@ def add_train(commands: Any) -> None:
     page = "write an HTML report (default: MODEL.html)"
     group.add_argument("--report", nargs="?", const="", metavar="PATH", help=page)
     add_images(parser)
-    add_reading(parser, BOXES)
+    add_shapes(parser)
+    add_reading(parser, ANNOTATIONS)
     add_output(parser)
 
 
@@ -249,8 +248,32 @@ def add_images(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--skip-bad-images", action="store_true", help=skip)
 
 
+def add_shapes(parser: argparse.ArgumentParser) -> None:
+    """Masks and poses."""
+    group = parser.add_argument_group("masks and poses: segment, pose")
+    side = "segment: pixels of the longest side of the grid (default 96)"
+    group.add_argument("--size", type=number(int, 8, high=1024), metavar="N", help=side)
+    near = "segment: neighbours of a pixel; 0 labels each by itself (default 8)"
+    group.add_argument("--neighbours", type=int, choices=(0, 4, 8), help=near)
+    void = "segment: the label of pixels that do not count"
+    group.add_argument("--void", metavar="LABEL", help=void)
+    kinds = "pose: kinds of each part (default 4)"
+    group.add_argument("--types", type=number(int, 1, high=64), metavar="N", help=kinds)
+    turned = "pose: learn also from images turned by these degrees, such as --rotations=-10,10"
+    group.add_argument("--rotations", type=numbers, metavar="A,B", help=turned)
+    sizes = "pose: sizes that images are brought to, such as 0.8,1,1.25 (default 1)"
+    group.add_argument("--scales", type=numbers, metavar="A,B", help=sizes)
+    again = "pose: fits; between two of them kinds of parts are chosen anew (default 1)"
+    group.add_argument("--rounds", type=number(int, 1, high=100), metavar="N", help=again)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them."""
+    return tuple(number(float)(part) for part in text.split(","))
+
+
 def add_kernel(parser: argparse.ArgumentParser) -> None:
-    """Kernel machines."""
+    """The options of kernel machines."""
     group = parser.add_argument_group("kernel machines: classify, regress, novelty")
     shape = "learnt online, in one or two passes (default: linear; rbf for novelty)"
     group.add_argument("--kernel", choices=KERNELS, help=shape)
@@ -269,7 +292,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
 
 
 def gamma(text: str) -> float | str:
-    """A positive number, or a word."""
+    """--gamma as a positive number, or one of its words."""
     return text if text in ("scale", "auto") else number(float, 0, True)(text)
 
 
@@ -278,7 +301,7 @@ def add_applied(commands: Any, name: str, text: str, run: str) -> argparse.Argum
     parser = new_command(commands, name, text, run)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("data", nargs="+", metavar="DATA", help=DATA)
-    more = {"predict": ("json", *BOXES), "evaluate": BOXES}.get(name, ())
+    more = {"predict": ("json", *ANNOTATIONS), "evaluate": ANNOTATIONS}.get(name, ())
     if more:
         add_images(parser)
     add_reading(parser, more)

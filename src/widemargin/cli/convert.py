@@ -17,7 +17,7 @@ SHOWN = 5
 
 
 def convert(args: Any) -> int:
-    """The command."""
+    """`widemargin convert`: data in another format."""
     if args.to is not None:
         return convert_annotations(args)
     for name in ("source", "images", "names", "skip_bad_images"):
@@ -78,7 +78,7 @@ def write_rows(stream: Any, path: str, zero_based: bool) -> int:
 
 
 def print_rows(stream: Any, base: int) -> int:
-    """svmlight on stdout."""
+    """Write a stream to standard output as svmlight text."""
     n_rows = 0
     for chunk in stream.chunks():
         give(written(chunk, base))

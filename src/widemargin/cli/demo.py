@@ -68,7 +68,7 @@ class Windows:
 
 
 def say(text: str = "") -> None:
-    """Print at once."""
+    """Print a line of the demo at once."""
     print(text, flush=True)
 
 

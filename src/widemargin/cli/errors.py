@@ -22,7 +22,6 @@ NEEDS_ARROW = "Parquet and Arrow need pyarrow: pip install widemargin[arrow]"
 #: Parameters of Python whose option has another name.
 RENAMED = {
     "max_passes": "passes",
-    "epochs": "passes",
     "n_features": "features",
     "limit": "buffer",
 }

@@ -22,7 +22,7 @@ from .show.words import aligned, clock
 
 
 def reproduce(args: Any) -> int:
-    """The command."""
+    """`widemargin reproduce`: experiments of papers on a page."""
     try:
         experiments = chosen(args.names)
     except ValueError as error:
@@ -64,7 +64,7 @@ def reproduce(args: Any) -> int:
 
 
 def listing(experiments: Sequence[Experiment]) -> str:
-    """Names, papers, data, titles."""
+    """The experiments with their papers, data and titles, as text."""
     rows = [["name", "paper", "data", "what"]]
     for one in experiments:
         data = ", ".join(n if dataset_is_here(n) else f"{n} (not here)" for n in one.data)

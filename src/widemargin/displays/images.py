@@ -110,7 +110,7 @@ class MaskDisplay:
             for k, label in enumerate(self.labels[1:]):
                 inside = np.asarray(self.true) == label
                 if inside.any() and not inside.all():
-                    colour = COLOURS[k % len(COLOURS)]
+                    colour = COLOURS[(k + 1) % len(COLOURS)]
                     ax.contour(x, y, inside, levels=[0.5], colors=[colour], linewidths=1.5)
         self.axes_, self.figure_ = ax, ax.figure
         return self
@@ -201,10 +201,10 @@ class SpringDisplay:
     places: np.ndarray
     widths: np.ndarray
     parents: np.ndarray
-    cost: float = 1.0
+    cost: float = 0.05
 
     @classmethod
-    def from_estimator(cls, model, cost=1.0, ax=None) -> SpringDisplay:
+    def from_estimator(cls, model, cost=0.05, ax=None) -> SpringDisplay:
         """The springs of a `PoseEstimator`, drawn.
 
         Parameters

@@ -15,7 +15,6 @@ from ..kernels.outputs import output_matrix
 from ..losses import Taxonomy, cost_matrix
 from ..problems import Binary, Multiclass
 from ..run.callbacks import CallbackSupportMixin, with_callbacks
-from ..run.record import Record
 from ..saving.models import Saving
 from ..saving.schema import LABELS, Array, Derived, Relation, Schema
 from ..solvers import LaRank, LaSVM, SOnline
@@ -23,7 +22,13 @@ from ..solvers.kernel_learner import KernelTask
 from ..streams import ArrayStream, Chunk
 from ..system.sentences import Option, Sentence
 from .coding.flat_weights import flattened, intercept_size, unflattened
-from .coding.weights import checked_weights, example_weights, refuse_all_zero, weights_of_classes
+from .coding.weights import (
+    checked_weights,
+    example_weights,
+    joint_weights,
+    refuse_all_zero,
+    weights_of_classes,
+)
 from .learning.chunks import (
     Measurements,
     check_nodes,
@@ -33,7 +38,7 @@ from .learning.chunks import (
     shown,
 )
 from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, row_blocks
-from .learning.kernel import KernelModel
+from .learning.kernel_model import KernelModel
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
 
@@ -65,7 +70,7 @@ class SVMClassifier(
         Of "poly".
     output_kernel : "identity", Taxonomy or array (K, K)
         Kernel between classes, which multiplies that between inputs; a Taxonomy counts common
-        ancestors. For "larank", "sonline", "svmd" and "norma".
+        ancestors. For all kernel solvers but "lasvm" and "pegasos".
     precision : "float32" or "float64"
         Of kernel values.
     rescaling : "margin" or "slack"
@@ -190,9 +195,7 @@ class SVMClassifier(
                 f"y has only one class, {shown(labels[0])}; at least two classes are needed."
             )
         self.loss_matrix_ = self._costs()
-        if self.is_kernel_machine:
-            return self._fit_kernel(X, y, checked_weights(sample_weight, X.shape[0]))
-        if is_streaming(self.solver):
+        if self.is_kernel_machine or is_streaming(self.solver):
             return self._fit_rows(X, y, checked_weights(sample_weight, X.shape[0]))
         weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
@@ -250,7 +253,7 @@ class SVMClassifier(
 
     # ------------------------------------------------------------ kernel machines
 
-    def _auto_kernel_solver(self):
+    def _kernel_solver(self):
         """LaSVM for two classes, if there can be no third; else LaRank, with its loss SOnline."""
         is_pair = not self._may_grow and len(getattr(self, "classes_", ())) == 2
         is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
@@ -267,16 +270,18 @@ class SVMClassifier(
 
     def _kind(self, solver) -> str:
         kinds = solver.traits.kernel.kinds
-        is_pair = len(self.classes_) == 2 and not (self._may_grow and "classes" in kinds)
+        is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
+        takes_more = "classes" in kinds and (self._may_grow or not is_plain)
+        is_pair = len(self.classes_) == 2 and not takes_more
         return "binary" if is_pair and "binary" in kinds else "classes"
 
-    def _kernel_targets(self, chunk):
+    def _kernel_targets(self, chunk, solver):
         """Targets and factors of C of a chunk; classes that are new may be made room for."""
         if self._may_grow:
             self._admit_classes(chunk)
         label = class_numbers(self.classes_, chunk)
         weights = self._chunk_weights(chunk, label)
-        if self._kind(self._streaming_solver()) == "classes":
+        if self._kind(solver) == "classes":
             return label.astype(np.int64), weights
         signed = self._signed(label)
         if self.rescaling == "margin":
@@ -284,13 +289,9 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
-    def _rest(self) -> None:
+    def _open(self, run, books: dict[str, Any]) -> None:
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
-        run: Any = self._run
-        is_open = run.learner.task.kind == "classes" and self.class_weight is None
-        super()._rest()
-        if isinstance(self._lasting, Record):
-            self._lasting.books["may_grow"] |= is_open
+        books["may_grow"] |= run.learner.task.kind == "classes" and self.class_weight is None
 
     def _own_books(self) -> dict[str, Any]:
         return super()._own_books() | {"may_grow": self._may_grow}
@@ -391,12 +392,10 @@ class SVMClassifier(
 
     def _chunk_weights(self, chunk, label: np.ndarray) -> np.ndarray | None:
         """Weights of the examples of a chunk times those of their classes, or None."""
-        weights, per_class = example_weights(chunk), getattr(self, "class_weights_", None)
+        per_class = getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
             per_class = weights_of_classes(self.class_weight, self.classes_, self.classes_)
-        if per_class is None:
-            return weights
-        return per_class[label] if weights is None else weights * per_class[label]
+        return joint_weights(example_weights(chunk), per_class, label)
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
@@ -406,7 +405,7 @@ class SVMClassifier(
             Array("loss_matrix_", "f8", ("K", "K"), low=0),
             Array("class_weights_", "f8", ("K",), low=0, optional=True),
             Derived("outputs", "classes_", lambda labels: 1 if len(labels) == 2 else len(labels)),
-            *self._declared_outputs("outputs"),
+            *self._way().declared("outputs"),
         )
 
     def _flat_weights(self) -> np.ndarray:
@@ -419,8 +418,7 @@ class SVMClassifier(
         if self.class_weight is None:
             return weights
         per_class = weights_of_classes(self.class_weight, self.classes_, y, weights)
-        per_example = per_class[np.searchsorted(self.classes_, y)]
-        weights = per_example if weights is None else weights * per_example
+        weights = joint_weights(weights, per_class, np.searchsorted(self.classes_, y))
         refuse_all_zero(weights)
         return weights
 
@@ -455,12 +453,9 @@ class SVMClassifier(
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""
         check_is_fitted(self)
         X = checked_inputs(self, X)
-        if self.is_kernel_machine:
-            scores = self._kernel_scores(X)
-            if scores.shape[1] == 2:  # two classes that each have a function
-                scores = scores[:, 1:] - scores[:, :1]
-        else:
-            scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        scores = self._way().scores(X)
+        if scores.shape[1] == 2:  # two classes that each have a function
+            scores = scores[:, 1:] - scores[:, :1]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X):

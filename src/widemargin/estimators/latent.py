@@ -20,7 +20,6 @@ from ..run.callbacks import SklearnCallbacks, with_callbacks
 from ..run.rounds import COLUMNS, LatentData, Rounds, concave_convex
 from ..saving.models import LEARNT
 from ..saving.schema import Array, Schema
-from ..solvers import traits_of
 from ..stopping import StopReason
 from ..system.user_warnings import warn_user
 from .coding.weights import checked_weights
@@ -32,6 +31,7 @@ from .learning.fitting import (
     named_solver,
     pick_solver,
     stop_rule,
+    traits_asked,
 )
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
@@ -66,7 +66,7 @@ class LatentEstimator(ProblemEstimator):
                 f"solver is {self.solver!r}; hidden variables are completed over all data, which "
                 "a stream does not show. Use a solver that has all data, or 'auto'."
             )
-        if self.solver != "auto" and traits_of(named_solver(self.solver)).uncertified:
+        if traits_asked(self.solver).uncertified:
             raise ValueError(
                 f"solver is {self.solver!r}, which has no objective that rounds could lower. Use "
                 "'auto' or another solver."

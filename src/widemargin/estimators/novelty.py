@@ -18,7 +18,7 @@ from ..solvers.kernel_learner import KernelTask
 from ..solvers.traits import check_task
 from .coding.weights import checked_weights, example_weights
 from .learning.fitting import SolverParameters, checked_inputs, is_number
-from .learning.kernel import KernelModel
+from .learning.kernel_model import KernelModel
 from .learning.undoing import all_or_nothing
 
 #: Training examples that decide where the margin is.
@@ -106,13 +106,13 @@ class NoveltyDetector(
         """
         self._check_parameters()
         X = self._checked(X, reset=True)
-        self._fit_kernel(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X.shape[0]))
+        self._fit_rows(X, np.zeros(X.shape[0]), checked_weights(sample_weight, X.shape[0]))
         self._set_margin(X)
         return self
 
     def _set_margin(self, X) -> None:
         """The margin below which a share nu of the training examples lies."""
-        machine, n = self._current_machine(), X.shape[0]
+        machine, n = self._way().machine(), X.shape[0]
         rows = np.arange(n)
         if n > SAMPLE:
             rows = check_random_state(self.random_state).choice(n, SAMPLE, replace=False)
@@ -144,14 +144,16 @@ class NoveltyDetector(
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _auto_kernel_solver(self):
-        return SVMD()
-
-    def _streaming_solver(self):
-        """The solver with nu, unless it has its own."""
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not is_number(self.nu) or not 0 < self.nu < 1:
             raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}.")
-        solver = super()._streaming_solver()
+
+    def _kernel_solver(self):
+        return SVMD(nu=float(self.nu))
+
+    def _adapted(self, solver):
+        """The solver with nu, unless it has its own."""
         check_task(solver, KernelTask("novelty"))
         return solver if solver.nu is not None else replace(solver, nu=float(self.nu))
 
@@ -159,17 +161,17 @@ class NoveltyDetector(
         """What is to be learnt."""
         return KernelTask("novelty")
 
-    def _kernel_targets(self, chunk):
+    def _kernel_targets(self, chunk, solver):
         """No targets; factors of C of a chunk."""
         return np.zeros(chunk.size), example_weights(chunk)
 
-    def _settle(self, run, reason) -> None:
-        super()._settle(run, reason)
+    def _settle(self, way, run, reason) -> None:
+        super()._settle(way, run, reason)
         self.offset_ = -float(run.learner.offsets[0])
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
-        return Schema(*self._declared_outputs(1))
+        return Schema(*self._way().declared(1))
 
     def score_samples(self, X):
         """f(x), large for what is common."""
@@ -178,7 +180,7 @@ class NoveltyDetector(
     def decision_function(self, X):
         """f(x) minus the margin: negative for what is new."""
         check_is_fitted(self)
-        return self._kernel_scores(checked_inputs(self, X))[:, 0]  # its offset is the margin
+        return self._way().scores(checked_inputs(self, X))[:, 0]  # its offset is the margin
 
     def predict(self, X):
         """1 for what is common, -1 for what is new."""

@@ -257,7 +257,7 @@ random_state
                     )
                 found.append((cells, points, scale, number))
 
-        self._take_images(X, take)
+        self._take_images(X, take, self.on_image)
         cells, points, scales, owners = zip(*found, strict=True)
         return list(cells), list(zip(points, scales, strict=True)), np.array(owners)
 
@@ -317,6 +317,11 @@ random_state
         return list(self._skeleton.edges)
 
     @property
+    def limbs_(self) -> list[tuple[Any, Any]]:
+        """Ends of the limbs that PCP counts: joints, or several whose mean is the end."""
+        return list(self._skeleton.limbs)
+
+    @property
     def _body(self) -> Body:
         return Body(self.parts_, self.along_, self.parents_)
 
@@ -362,7 +367,7 @@ random_state
 
     # ------------------------------------------------------------ using it
 
-    def _found(self, X) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Joints (n, J, 2) and scores (n,) of the best pose of each image over all scales."""
         check_is_fitted(self, "coef_")
         problem, of_joint = self._problem, joint_parts(self._body)
@@ -382,11 +387,11 @@ random_state
 
     def predict(self, X) -> np.ndarray:
         """The joints of the body in each image, (n, J, 2), in pixels."""
-        return self._found(X)[0]
+        return self.find(X)[0]
 
     def decision_function(self, X) -> np.ndarray:
         """The score of the best pose of each image, (n,)."""
-        return self._found(X)[1]
+        return self.find(X)[1]
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """PCP, strict: the share of limbs with both ends within half their length.

@@ -19,7 +19,7 @@ from ..solvers.kernel_learner import KernelTask
 from .coding.flat_weights import flattened, intercept_size, unflattened
 from .coding.weights import checked_weights, example_weights
 from .learning.fitting import SolverParameters, checked_data, checked_inputs, fit_linear, is_number
-from .learning.kernel import KernelModel
+from .learning.kernel_model import KernelModel
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
 
@@ -119,9 +119,7 @@ stop, warm_start, random_state
         self._check_epsilon()
         X, y = checked_data(self, X, y, y_numeric=True)
         weights = checked_weights(sample_weight, X.shape[0])
-        if self.is_kernel_machine:
-            return self._fit_kernel(X, y, weights)
-        if is_streaming(self.solver):
+        if self.is_kernel_machine or is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
         return fit_linear(self, self._problem(X.shape[1]), X, y, y, weights)
 
@@ -151,14 +149,14 @@ stop, warm_start, random_state
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _auto_kernel_solver(self):
+    def _kernel_solver(self):
         return SVMD()
 
     def _kernel_task(self, solver) -> KernelTask:
         """What is to be learnt."""
         return KernelTask("real", epsilon=float(self.epsilon))
 
-    def _kernel_targets(self, chunk):
+    def _kernel_targets(self, chunk, solver):
         """Targets and factors of C of a chunk."""
         return self._targets(chunk)
 
@@ -182,7 +180,7 @@ stop, warm_start, random_state
 
     def _declared(self) -> Schema:
         """What the arrays of a file must be."""
-        return Schema(*self._declared_outputs(1))
+        return Schema(*self._way().declared(1))
 
     def _flat_weights(self) -> np.ndarray:
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
@@ -207,6 +205,4 @@ stop, warm_start, random_state
         """<w, x> + intercept, or f(x) of a kernel machine."""
         check_is_fitted(self)
         X = checked_inputs(self, X)
-        if self.is_kernel_machine:
-            return self._kernel_scores(X)[:, 0]
-        return safe_sparse_dot(X, self.coef_[0], dense_output=True) + self.intercept_[0]
+        return self._way().scores(X)[:, 0]

@@ -141,46 +141,43 @@ random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, images, masks, sample_weight=None, progress=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit to images and their masks.
 
         Parameters
         ----------
-        images : list of paths, images of Pillow, arrays or annotation records; or of `Regions`
-        masks : list of arrays (H, W) of labels, or of annotation records with masks
+        X : list of paths, images of Pillow, arrays or annotation records; or of `Regions`
+        y : list of arrays (H, W) of labels, or of annotation records with masks
+            None where the images are such records.
         sample_weight : array (n,), optional
             Factors of C per image.
-        progress : callable, optional
-            Called with the images done and the number of all.
         """
         self._check_parameters()
-        images, masks = checked_list(images), list(masks)
-        if len(images) != len(masks):
-            raise ValueError(f"There are {len(images)} images and {len(masks)} masks.")
+        images, masks = images_and_masks(X, y)
         if not images:
             raise ValueError("There is no image to learn from.")
         self.classes_ = classes_of(masks, self.void)
         if is_streaming(self.solver):
             self.n_numbers_ = 0
             return self._fit_rows(images, masks, checked_weights(sample_weight, len(masks)))
-        graphs, truths, kept = self._read(images, masks, progress)
+        graphs, truths, kept = self._read(images, masks)
         weights = chosen_weights(sample_weight, kept, len(masks))
         return self._fit_problem(graphs, truths, weights)
 
     @all_or_nothing
-    def partial_fit(self, images, masks, classes=None, sample_weight=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Learn from further images; those given twice count as two examples.
 
         Parameters
         ----------
-        images, masks : as in `fit`
+        X, y : as in `fit`
         classes : array, optional
-            All labels that will ever come, at the first call; by default those of `masks`.
+            All labels that will ever come, at the first call; by default those of `y`.
         sample_weight : array (n,), optional
         """
-        return self._partial_fit(images, list(masks), sample_weight, classes)
+        return self._partial_fit(*images_and_masks(X, y), sample_weight, classes)
 
-    def _read(self, images: list[Any], masks: list[Any], progress):
+    def _read(self, images: list[Any], masks: list[Any]):
         """(graphs, truths, numbers of the images that were taken)."""
         graphs: list[Graph] = []
         truths: list[TrueLabels] = []
@@ -210,7 +207,7 @@ random_state
             self.skipped_images_ = []
             kept = np.arange(len(images))
         else:
-            kept = self._take_images(images, take, progress).kept
+            kept = self._take_images(images, take, self.on_image).kept
         self._set_widths(graphs[0])
         return graphs, truths, kept
 
@@ -317,41 +314,39 @@ random_state
         check_numbers(graph, getattr(self, "n_numbers_", None), name)
         return graph, frame
 
-    def iter_predict(self, images) -> Iterator[np.ndarray]:
+    def iter_predict(self, X) -> Iterator[np.ndarray]:
         """The masks of images one after another, each of the size of its image."""
         check_is_fitted(self, "coef_")
         problem, given = self._problem, self.features == "given"
-        for number, image in enumerate(images):
+        for number, image in enumerate(X):
             graph, frame = self._seen(image, number, given)
             yield full_mask(problem.decode(graph, self.coef_), frame, self.classes_)
 
-    def predict(self, images) -> list[np.ndarray]:
+    def predict(self, X) -> list[np.ndarray]:
         """The mask of each image, of its size: an array of labels."""
-        return list(self.iter_predict(checked_list(images)))
+        return list(self.iter_predict(checked_list(X)))
 
-    def score(self, images, masks, sample_weight=None) -> float:
+    def score(self, X, y=None, sample_weight=None) -> float:
         """The mean IoU over the images: of the second of two labels, of several their mean.
 
         Parameters
         ----------
-        images, masks : as in `fit`
+        X, y : as in `fit`
         sample_weight : array (n,), optional
             Weights of the mean.
         """
-        images, masks = checked_list(images), list(masks)
-        if len(images) != len(masks):
-            raise ValueError(f"There are {len(images)} images and {len(masks)} masks.")
+        images, masks = images_and_masks(X, y)
         weights = checked_weights(sample_weight, len(masks))
         values = [
-            self._overlap(mask, found, image_name(image, number))
+            self.overlap(mask, found, image_name(image, number))
             for number, (image, mask, found) in enumerate(
                 zip(images, masks, self.iter_predict(images), strict=True)
             )
         ]
         return float(np.average(values, weights=weights))
 
-    def _overlap(self, mask: Any, found: np.ndarray, name: str) -> float:
-        """IoU of one image; the mean over the labels that its two masks have, if there are many."""
+    def overlap(self, mask: Any, found: np.ndarray, name: str = "the image") -> float:
+        """IoU of a true and a found mask; of several labels the mean over those that they have."""
         true, ignored = mask_labels(mask, self.void)
         if true.shape != found.shape:
             raise ImageError(f"{name}: the mask is {true.shape}, the image {found.shape}.")
@@ -359,6 +354,15 @@ random_state
         if len(labels) > 1:
             labels = [k for k in labels if (true == k).any() or (found == k).any()]
         return float(np.mean([mask_iou([true], [found], [ignored], k)[0] for k in labels]))
+
+
+def images_and_masks(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+    """Two lists of equal length; records are both."""
+    images = checked_list(X)
+    masks = images if y is None else list(y)
+    if len(images) != len(masks):
+        raise ValueError(f"There are {len(images)} images and {len(masks)} masks.")
+    return images, masks
 
 
 def check_numbers(graph: Graph, wanted: int | None, name: str) -> None:

@@ -231,13 +231,11 @@ random_state
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _oracle_of(self, chunk):
-        oracle = super()._oracle_of(chunk)
+    def _check_oracle(self, oracle, chunk) -> None:
         if isinstance(oracle, CompiledOracle):
             check_packed(oracle.data)
         if chunk.row == 0:
             self._look_at(oracle.X, chunk.y)
-        return oracle
 
     def _own_books(self) -> dict[str, Any]:
         return super()._own_books() | {"columns": self._width}

@@ -198,6 +198,8 @@ max_seconds, stop, warm_start, random_state
         """`classes_`: sorted where the labels can be sorted, else in order of appearance."""
         self.classes_ = label_array(dict.fromkeys(labels))
         self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
+        if not len(self.classes_):
+            raise ValueError("y has no labels: all sequences are empty.")
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has only one label, {self.classes_.tolist()[0]!r}; at least two are needed."
@@ -322,8 +324,8 @@ max_seconds, stop, warm_start, random_state
         self._set_classes(classes)
         self._features = TagFeatures(self.transition_features)
 
-    def _settle(self, run, reason) -> None:
-        super()._settle(run, reason)
+    def _settle(self, way, run, reason) -> None:
+        super()._settle(way, run, reason)
         self._tell_illegal()
 
     def _checked_part(self, X, y, is_first: bool):

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..parameters import POSITIVE, check_choice, check_numbers, whole
+from ..parameters import EPOCHS, POSITIVE, check_choice, check_numbers, whole
 from ..system.sentences import Option, Sentence
 from . import removals
 from .functions import RBF, Patterns
@@ -117,7 +117,7 @@ class Merge(Oldest):
 
 BUDGETS = {"oldest": Oldest, "smallest": Smallest, "project": Project, "merge": Merge}
 #: How solvers with a budget spelt it in earlier versions.
-RESPELT = {
+RESPELT = EPOCHS | {
     "buffer": "budget=Oldest(limit), Smallest(limit), Project(limit) or Merge(limit)",
     "megabytes": "budget=Project(limit, memory=...), or another budget",
 }

@@ -151,8 +151,9 @@ class RBF:
 
     def block(self, A: Patterns, B: Patterns) -> np.ndarray:
         # -gamma |a - b|^2 = 2 gamma <a, b> - gamma |a|^2 - gamma |b|^2
-        found, gamma = products(A, B), A.squares.dtype.type(self.gamma)
-        exponents(found, 2 * gamma, gamma * A.squares, gamma * B.squares)
+        gamma = representable(self.gamma, A.squares.dtype)
+        found, own, other = products(A, B), scaled(gamma, A.squares), scaled(gamma, B.squares)
+        exponents(found, 2 * gamma, own, other)
         np.exp(found, out=found)
         return found
 
@@ -421,9 +422,30 @@ def raise_power(values, gamma, coef0, degree, most, base):
 
 
 def shrunk(distances: np.ndarray, gamma: float) -> np.ndarray:
-    """exp(-gamma * distances), in place."""
-    distances *= -gamma
+    """exp(-gamma * distances), in place; rounding may make a distance negative."""
+    np.maximum(distances, 0, out=distances)
+    with np.errstate(over="ignore"):  # exp(-infinity) is 0
+        distances *= -representable(gamma, distances.dtype)
     return np.exp(distances, out=distances)
+
+
+def representable(gamma: float, kind: np.dtype) -> Any:
+    """gamma as a number of this type, which must be able to hold it."""
+    if not gamma <= float(np.finfo(kind).max):
+        raise ValueError(f"gamma={gamma:g} is too large for kernel values of type {kind}.")
+    return kind.type(gamma)
+
+
+def scaled(gamma: Any, squares: np.ndarray) -> np.ndarray:
+    """gamma |x|^2 of all rows; sums of four of them must be finite."""
+    with np.errstate(over="ignore"):
+        found = gamma * squares
+    if not (found <= np.finfo(found.dtype).max / 4).all():
+        raise ValueError(
+            f"gamma |x|^2 is too large for kernel values of type {found.dtype}: scale the "
+            "features, or take a smaller gamma."
+        )
+    return found
 
 
 def nonnegative(A: Patterns) -> Patterns:

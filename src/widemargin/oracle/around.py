@@ -109,8 +109,8 @@ class Around:
     def find(self, i: int, w: np.ndarray) -> SparsePlane:
         return self.oracle.find(i, w)
 
-    def runners_up(self, i: int, w: np.ndarray, k: int) -> list[SparsePlane]:
-        return self.oracle.runners_up(i, w, k)
+    def find_several(self, i: int, w: np.ndarray, k: int) -> list[SparsePlane]:
+        return self.oracle.find_several(i, w, k)
 
     def measure(self, w: np.ndarray) -> float:
         return self.oracle.measure(w)

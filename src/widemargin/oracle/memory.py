@@ -35,8 +35,8 @@ class Remembering(Around):
         Called one example at a time: remembering pays where it is slow.
     geometry : GeometryArrays
     preventive : int
-        Further highly violated outputs kept at each call (Vedaldi's preventive caching), for
-        Python problems that can list their outputs; a compiled oracle gives no others.
+        Further highly violated outputs kept at each call (Vedaldi's preventive caching), where
+        the search of a Python problem meets any; a compiled oracle gives no others.
     """
 
     def __init__(self, oracle: Oracle, geometry: Geometry, preventive: int = 0):
@@ -54,17 +54,15 @@ class Remembering(Around):
 
     def find(self, i: int, w: np.ndarray) -> SparsePlane:
         """The most violated plane of example i, which is kept."""
-        plane = self.oracle.find(i, w)
-        self.note(i, w, plane)
+        plane, *others = self.oracle.find_several(i, w, 1 + self.preventive)
+        self.note(i, w, plane, others)
         return plane
 
-    def note(self, i: int, w: np.ndarray, plane: SparsePlane) -> None:
-        """Keep the plane found for example i, and further ones where they are asked for."""
+    def note(self, i: int, w: np.ndarray, plane: SparsePlane, others: list[SparsePlane]) -> None:
+        """Keep the plane found for example i, and further ones that were met."""
         self.keep(i, w, *plane)
-        if self.preventive:
-            for other in self.oracle.runners_up(i, w, 1 + self.preventive)[1:]:
-                loss, index, value = other
-                self.keep(i, w, loss, index, value, always=True)
+        for other in others:
+            self.keep(i, w, *other, always=True)
 
     def keep(
         self,
@@ -86,10 +84,10 @@ class Remembering(Around):
         threads = self.threads
         if threads is None:
             return sweep_one_by_one(self, update, state, w, order, grow)
-        for examples, found in threads.batches(order, w):
+        for examples, found in threads.batches(order, w, k=1 + self.preventive):
             for t, i in enumerate(examples):
                 plane = found.plane(t)
-                self.note(int(i), w, plane)
+                self.note(int(i), w, plane, found.others[t] if found.others else [])
                 while not update(state, w, i, *plane):
                     state = grow(state)
         return state

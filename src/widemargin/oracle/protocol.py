@@ -234,8 +234,8 @@ class Oracle(Protocol):
     def find(self, i: int, w: np.ndarray) -> SparsePlane:
         """The most violated plane of example i; ensures (0, nothing) for the truth's."""
 
-    def runners_up(self, i: int, w: np.ndarray, k: int) -> list[SparsePlane]:
-        """Up to k planes of example i, the most violated first; ensures [] where none are known."""
+    def find_several(self, i: int, w: np.ndarray, k: int) -> list[SparsePlane]:
+        """At most k planes of example i that one search met; ensures that of `find` first."""
 
     def measure(self, w: np.ndarray) -> float:
         """Sum of C_i hinge_i(w) over *all* examples; ensures an upper bound unless estimated."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.rounding import MARGIN, Bounded, U, bounded_sum
-from ..problem import BoundsRounding, Compiled, ProblemError, as_sparse, input_of
+from ..problem import BoundsRounding, Compiled, Plane, ProblemError, as_sparse, input_of
 from ..rescaling import find_plane
 from .cuts import cut_of
 from .protocol import Cut, Grow, Places, Tally, Update, example_costs, sweep_one_by_one
@@ -63,20 +63,20 @@ class PythonOracle:
         twin.tally = replace(self.tally, calls=0)
         return twin
 
-    def look(self, i: int, w: np.ndarray) -> Any:
+    def look(self, i: int, w: np.ndarray, k: int = 1) -> Any:
         """What `find_plane` found for example i, not counted; errors name the example."""
         try:
             source = self.source
             x = input_of(source.problem, self.X, i)
-            found = find_plane(source.problem, x, self.Y[i], w, source.rescaling)
+            found = find_plane(source.problem, x, self.Y[i], w, source.rescaling, k)
             index, value = as_sparse(found.plane.delta, self.n_features, "delta")
         except Exception as error:
             raise ProblemError(f"example {i}: {type(error).__name__}: {error}") from error
         return found, index, value
 
-    def search(self, i: int, w: np.ndarray) -> Any:
+    def search(self, i: int, w: np.ndarray, k: int = 1) -> Any:
         """What `find_plane` found for example i."""
-        found, index, value = self.look(i, w)
+        found, index, value = self.look(i, w, k)
         self.tally.calls += found.calls
         return found, index, value
 
@@ -124,8 +124,13 @@ class PythonOracle:
         problem = self.source.problem
         return problem.pack(self.X, self.Y) if isinstance(problem, Compiled) else (self.X, self.Y)
 
-    def runners_up(self, i: int, w: np.ndarray, k: int) -> list[Any]:
-        """Up to `k` highly violated planes of example i (none where outputs cannot be listed)."""
-        if not self.source.lists_outputs:
-            return []
-        return self.source.ranked(input_of(self.source.problem, self.X, i), self.Y[i], w, k)
+    def find_several(self, i: int, w: np.ndarray, k: int) -> list[SparsePlane]:
+        """At most k planes: of listed outputs, of `decode_many`, or met by the search of slack."""
+        found, index, value = self.search(i, w, k)
+        return [(found.plane.loss, index, value), *(as_found(plane) for plane in found.others)]
+
+
+def as_found(plane: Plane) -> SparsePlane:
+    """A plane of an output, whose delta is sparse, as (loss, index, value)."""
+    index, value = plane.delta
+    return plane.loss, index, value

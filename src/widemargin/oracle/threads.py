@@ -19,7 +19,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,10 +32,10 @@ from .around import Around
 from .compiled import CompiledOracle, oracle_signature
 from .cuts import CutSum, along_tree, block_sum, blocks_of
 from .protocol import Cut, Grow, Update, update_signature
-from .python import PythonOracle
+from .python import PythonOracle, as_found
 
 if TYPE_CHECKING:
-    from ..oracle.protocol import Oracle
+    from ..oracle.protocol import Oracle, SparsePlane
 
 
 #: Examples per part of a measurement.
@@ -51,6 +51,7 @@ class FoundPlanes(NamedTuple):
     start: np.ndarray  # (m + 1,)
     index: np.ndarray  # type: ignore[assignment]
     value: np.ndarray
+    others: list[list[SparsePlane]]  # further planes of each example; empty where none are known
 
     def plane(self, t: int) -> tuple[float, np.ndarray, np.ndarray]:
         """Plane t as (loss, index, value)."""
@@ -88,7 +89,7 @@ class Parallel(Around):
         self.batch, self.workers = int(batch), workers or os.cpu_count() or 1
 
     def batches(
-        self, order: np.ndarray, w: np.ndarray, batch: int | None = None
+        self, order: np.ndarray, w: np.ndarray, batch: int | None = None, k: int = 1
     ) -> Iterator[tuple[Any, ...]]:
         """(examples, what was found for them), part after part; w is read when a batch begins."""
         order = np.ascontiguousarray(order, np.int64)
@@ -100,18 +101,18 @@ class Parallel(Around):
                 parts = np.array_split(examples, min(self.workers, examples.size))
                 at = w.copy()
                 if len(parts) == 1:
-                    results: Any = [self.find_many(parts[0], at)]
+                    results: Any = [self.find_many(parts[0], at, k)]
                 else:
-                    results = list(pool.map(self.find_many, parts, [at] * len(parts)))
+                    results = list(pool.map(partial(self.find_many, w=at, k=k), parts))
                 for part, (found, calls) in zip(parts, results, strict=True):
                     self.oracle.tally.calls += calls
                     yield part, found
 
-    def find_many(self, examples: np.ndarray, w: np.ndarray) -> tuple[FoundPlanes, int]:
+    def find_many(self, examples: np.ndarray, w: np.ndarray, k: int) -> tuple[FoundPlanes, int]:
         """The planes of some examples, and the oracle calls they took; runs in a thread."""
         if isinstance(self.oracle, CompiledOracle):
             return find_compiled(self.oracle, examples, w), examples.size
-        return find_python(self.oracle, examples, w)
+        return find_python(self.oracle, examples, w, k)
 
     def sweep(
         self, update: Update, state: Any, w: np.ndarray, order: Any, grow: Grow = None
@@ -123,7 +124,8 @@ class Parallel(Around):
         for examples, found in self.batches(order, w):
             done = 0
             while True:
-                done = loop(absorb, state, w, examples, done, found.loss, *found[2:])
+                planes = found.loss, found.start, found.index, found.value
+                done = loop(absorb, state, w, examples, done, *planes)
                 if done == examples.size:
                     break
                 state = grow(state)
@@ -177,18 +179,20 @@ class Parallel(Around):
 
 
 def find_python(
-    oracle: PythonOracle, examples: np.ndarray, w: np.ndarray
+    oracle: PythonOracle, examples: np.ndarray, w: np.ndarray, k: int
 ) -> tuple[FoundPlanes, int]:
     """Planes by a problem's Python functions."""
-    planes, calls = [], 0
+    planes, others, calls = [], [], 0
     for i in examples:
-        found, index, value = oracle.look(int(i), w)
+        found, index, value = oracle.look(int(i), w, k)
+        others.append([as_found(plane) for plane in found.others])
         planes.append((found.plane.loss, found.upper, index, value))
         calls += found.calls
     loss, upper, index, value = zip(*planes, strict=True)
     start = np.append(0, np.cumsum([part.size for part in index])).astype(np.int64)
     joined = np.concatenate(index).astype(np.uint32), np.concatenate(value).astype(np.float64)
-    return FoundPlanes(np.array(loss, float), np.array(upper, float), start, *joined), calls
+    numbers = np.array(loss, float), np.array(upper, float), start
+    return FoundPlanes(*numbers, *joined, others), calls
 
 
 def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -> FoundPlanes:
@@ -207,7 +211,7 @@ def find_compiled(oracle: CompiledOracle, examples: np.ndarray, w: np.ndarray) -
                 f"0..{d - 1}, or returned an impossible number of entries."
             )
         if done == m:
-            return FoundPlanes(loss, upper, start, index, value)
+            return FoundPlanes(loss, upper, start, index, value, [])
         more = 2 * index.size
         index, value = np.resize(index, more), np.resize(value, more)
 

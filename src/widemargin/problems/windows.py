@@ -31,7 +31,15 @@ from ..images.levels import (
     window_boxes,
 )
 from ..images.store import FeatureStore
-from ..inference.windows import NOTHING_SOUGHT, Sought, best_window, closest, exact_score
+from ..inference.windows import (
+    NOTHING_SOUGHT,
+    Sought,
+    best_window,
+    closest,
+    exact_score,
+    score_windows,
+    window_losses,
+)
 from ..layouts.sizes import plane_rounding
 
 
@@ -110,6 +118,18 @@ class PlainWindows:
         parts = x.features, self.grid.arrays, x.level, x.scale, x.extent
         number, _, _ = best_window(*parts, w, sought, float(loss_scale), False)
         return self.window(x, number)
+
+    def decode_many(self, x: ImageWindows, w, k: int, y_true=None) -> list[Window]:
+        """The best window, then k - 1 others of the largest values in single precision."""
+        w, boxes = np.ascontiguousarray(w, np.float64), window_boxes(x, self.grid)
+        best = self.decode(x, w, y_true)
+        values, losses = np.empty(len(boxes), np.float32), np.zeros(len(boxes))
+        score_windows(x.features, self.grid.arrays, x.level, w, values)
+        if y_true is not None:
+            window_losses(boxes, self.sought(x, y_true), losses)
+        order = np.argsort(-(values + losses), kind="stable")[:k]
+        own = number_of(self.grid.arrays, x.level, np.array(best[:3], np.int64))
+        return [best, *(self.window(x, n, boxes) for n in order[order != own][: k - 1])]
 
     def outputs(self, x: ImageWindows) -> Iterator[Window]:
         """All windows."""

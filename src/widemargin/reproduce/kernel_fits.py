@@ -38,7 +38,7 @@ def fitted(
     X, y = X[order], y[order]
     learner = solver.kernel_learner(KernelTask("binary", n_examples=len(y), C=C), support, rng)
     size, seconds, begin = part or len(y), 0.0, time.process_time()
-    for epoch in range(solver.epochs):
+    for epoch in range(solver.passes):
         for done in looks(solver, learner, Part(X, y, np.full(len(y), C)), size):
             if done == len(y):
                 learner.end_pass()

@@ -58,7 +58,7 @@ class SklearnCallbacks(Rule):
         return StopReason.CALLBACK if self._end(context, progress.w) else None
 
     def finish(self, w: np.ndarray) -> None:
-        """The fit is over."""
+        """Tell scikit-learn that the fit is over."""
         if self.root is not None:
             self._end(self.root, w)
 

@@ -30,7 +30,7 @@ def relative_gap(primal: float, dual: float) -> float:
 
 
 def size_of(primal: float) -> float:
-    """What a gap is relative to."""
+    """The size that a gap is relative to, from a primal value."""
     return abs(primal) or 1.0
 
 

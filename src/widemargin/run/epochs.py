@@ -38,7 +38,7 @@ NAN = float("nan")
 
 @dataclass
 class Progress:
-    """The run after an epoch."""
+    """Where a run stands after an epoch."""
 
     epoch: int
     seconds: float
@@ -120,7 +120,7 @@ class InMemory:
         oracle.tally.limit = stop.passes * oracle.n_examples
 
     def begin(self) -> None:
-        """The state before the first epoch."""
+        """Make the state before the first epoch."""
         if self.state is None:
             self.state = self.solver.init(self.oracle, self.geometry, self.start)
 
@@ -298,6 +298,6 @@ def solver_point(solver: Any, oracle: Oracle, geometry: Geometry, state: Any) ->
 
 
 def run(*args: Any, **kwargs: Any) -> Progress:
-    """`iterate` to its end."""
+    """The last progress of `iterate`."""
     *_, last = iterate(*args, **kwargs)
     return last

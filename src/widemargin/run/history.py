@@ -92,7 +92,7 @@ class History:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """All columns as arrays."""
+        """All columns of the history, as arrays by name."""
         return {name: self[name] for name in self._rows}
 
     def last(self, name: str) -> float:

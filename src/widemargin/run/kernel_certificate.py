@@ -89,7 +89,7 @@ def why_indefinite(kernel: Any, Z: Any = None) -> str | None:
 
 
 def why_no_output_kernel(kappa: np.ndarray | None) -> str | None:
-    """The same of a kernel between classes."""
+    """Why a kernel between classes proves nothing, or None."""
     if kappa is None:
         return None
     values = np.linalg.eigvalsh(kappa)

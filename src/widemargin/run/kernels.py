@@ -1,4 +1,4 @@
-"""Learning a kernel machine from a stream: the books of `StreamRun` around a `KernelLearner`.
+"""Learning a kernel machine from a stream: the history of `StreamRun` around a `KernelLearner`.
 
     primal(f) = 1/2 |f|^2 + sum_i C_i hinge_i(f)       a pass of scores over all data
 
@@ -32,13 +32,13 @@ SHARE, FEW = 0.125, 1 << 16
 
 
 def machine_now(learner: Any) -> Machine:
-    """What a learner has learnt so far."""
+    """The kernel machine that a learner has learnt so far."""
     dual = learner.dual_variables if isinstance(learner, KeepsDual) else None
     return Machine(learner.support, learner.coefficients, learner.offsets, dual)
 
 
 class KernelRun(StreamRun):
-    """A kernel learner, what it has seen, and the books.
+    """A kernel learner, what it has seen, and the history.
 
     Parameters
     ----------

@@ -56,6 +56,6 @@ def epochs(account: Account) -> Iterator[Any]:
 
 
 def concluded(account: Account) -> Any:
-    """The end of all epochs."""
+    """What an account says at the end of all its epochs."""
     *_, last = epochs(account)
     return last

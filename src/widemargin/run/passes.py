@@ -42,7 +42,7 @@ class Driver:
     passes : int or None
     verify : bool
     max_seconds : float or None
-        Of this call; of a run that is taken up again, what went before does not count.
+        Of this call; of a run that is resumed, what went before does not count.
     is_stopped : callable
         Whether Ctrl-C was pressed.
     """
@@ -64,7 +64,7 @@ class Driver:
         self.max_seconds = np.inf if max_seconds is None else run.seconds + float(max_seconds)
 
     def go(self, position: Any) -> Reason:
-        """Learn; the reason of the end."""
+        """Learn pass after pass; the reason of the end."""
         self.position = position
         if not traits_of(self.run.solver).keeps_data:
             reason: Reason = concluded(self)
@@ -114,7 +114,7 @@ class Driver:
             raise Stopped(StopReason.INTERRUPT)
 
     def begin(self) -> Reason | None:
-        """A run that is taken up at the end of a pass is judged there.
+        """A run that is resumed at the end of a pass is judged there.
 
         Its checkpoint is of this moment, so none is made: each call goes on.
         """
@@ -195,7 +195,7 @@ class Driver:
         return reason
 
     def certify(self, is_proven: bool) -> None:
-        """What the learner knows of all data."""
+        """Take over what the learner proves over all data."""
         run, learner = self.run, self.run.learner
         bounds = learner.bounds
         if is_proven:

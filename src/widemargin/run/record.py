@@ -32,7 +32,7 @@ COUNTS = ("rows", "passes", "n_rows", "n_calls", "total_cost", "spacing", "round
 
 
 class Record(NamedTuple):
-    """See the head of this file."""
+    """What a run keeps to go on from; see the head of this file."""
 
     arrays: dict[str, np.ndarray]
     books: dict[str, Any]  # and what the estimator adds to them

@@ -89,7 +89,7 @@ class LatentData:
     oracle: Callable[[list[Any]], Any]
 
     def completed(self, hidden: Sequence[Any]) -> Any:
-        """The oracle of a round."""
+        """The oracle of a round, whose truths have these hidden parts."""
         return self.oracle(list(zip(self.Y, hidden, strict=True)))
 
     def complete(self, w: np.ndarray) -> Any:
@@ -107,7 +107,7 @@ class LatentData:
         return found
 
     def changed(self, old: Sequence[Any], new: Sequence[Any]) -> np.ndarray:
-        """Examples whose hidden part differs."""
+        """Which examples have another hidden part, (n,) bool."""
         if isinstance(self.problem, CompletesAll):
             return np.flatnonzero(np.asarray(old) != np.asarray(new))
         return np.flatnonzero([not is_same(a, b) for a, b in zip(old, new, strict=True)])
@@ -145,7 +145,7 @@ def is_same(a: Any, b: Any) -> bool:
 
 @dataclass
 class Outcome:
-    """The end of all rounds."""
+    """What concave-convex rounds ended with."""
 
     w: np.ndarray
     hidden: Sequence[Any]
@@ -158,7 +158,7 @@ class Outcome:
 
     @property
     def rounds(self) -> Rounds:
-        """One row a round."""
+        """The history of the rounds, a row for each."""
         return Rounds(np.array(self.rows))
 
     @property

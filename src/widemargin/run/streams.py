@@ -84,7 +84,7 @@ def spacing(n_rows: int) -> int:
 
 
 class StreamRun:
-    """A learner, what it has seen, and the books.
+    """A learner, what it has seen, and the history.
 
     Parameters
     ----------
@@ -163,11 +163,11 @@ class StreamRun:
         is_slow = before.size > 0 and self.certificate.gap > 0.5 * before[-1]
         return is_slow or self.certificate.gap <= self.tol + self.rounding
 
-    # -------------------------------------------------------------- time and books
+    # ------------------------------------------------------------ time and history
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The clock runs."""
+        """The time inside counts as time of the run."""
         self._began = time.perf_counter()
         try:
             yield
@@ -203,12 +203,12 @@ class StreamRun:
         return float(self.make_geometry(point.v.size).bounded_dual(point).lower)
 
     def expect(self, n_rows: int) -> None:
-        """So many examples make a pass."""
+        """Space the rows of the history for a pass of so many examples."""
         self.spacing = spacing(n_rows)
 
     @property
     def is_due(self) -> bool:
-        """Whether the next `spacing` examples are complete, or nothing is in the books yet."""
+        """Whether the next `spacing` examples are complete, or the history is empty."""
         last = int(self.history["rows"][-1]) if len(self.history) else -1
         return last < 0 or self.rows // self.spacing > last // self.spacing
 
@@ -226,7 +226,7 @@ class StreamRun:
             self.on_progress(progress)
 
     def progress(self, phase: str, now: float) -> StreamProgress:
-        """Where the fit stands."""
+        """Where the streaming fit stands now."""
         known = self.certificate or self.cache_certificate() or self.unproven()
         seen = self.rows / self.n_rows if self.n_rows else float(self.rows > 0)
         return StreamProgress(
@@ -273,7 +273,7 @@ class StreamRun:
         return diagnosis(np.nan, self.learner.dual)
 
     def measured(self) -> dict[str, float]:
-        """Further columns of the history."""
+        """What the learner tells for further columns of the history."""
         numbers: dict[str, float] = self.learner.numbers()
         return numbers
 
@@ -305,13 +305,13 @@ class StreamRun:
         self.rows = chunk.row + chunk.size
 
     def tidy(self, n_new: int) -> None:
-        """The caller may use the weights now."""
+        """Let the learner make its weights ready for use after new examples."""
         tidy = getattr(self.learner, "tidy", None)
         if tidy is not None:
             tidy(n_new)
 
     def end_pass(self) -> None:
-        """The stream is at its end."""
+        """Finish a pass: the stream is at its end."""
         self.check_examples()
         self.finish_pass()
         self._found = None
@@ -403,7 +403,7 @@ def fingerprint_of(stream: Stream, encode: Callable[[Chunk], Any]) -> Fingerprin
 
 
 def add_examples(fingerprint: Fingerprint, oracle: Oracle | Part) -> None:
-    """The examples of an oracle."""
+    """Add the examples of an oracle to a fingerprint."""
     if isinstance(oracle, Part):
         add_part(fingerprint, oracle)
     elif oracle.is_layout and oracle.data.truth.ndim == 1:
@@ -419,7 +419,7 @@ def add_part(fingerprint: Fingerprint, part: Part) -> None:
 
 
 def check_same(trained: Fingerprint, found: Fingerprint, name: str) -> None:
-    """Refuse other data."""
+    """Refuse data whose fingerprint is not that of the training data."""
     if trained == found:
         return
     if trained.count != found.count:

@@ -1,4 +1,4 @@
-"""Checkpoints of a streaming fit: a folder with the state of the learner and of the books.
+"""Checkpoints of a streaming fit: a folder with the state of the learner and of the run.
 
 `state.safetensors` is replaced as a whole, never altered. It holds the learner's arrays, the state
 of the random numbers, the position in the stream, and what must not change between two runs: the
@@ -56,7 +56,7 @@ class Checkpoint:
     ----------
     folder : path or None
     estimator : estimator
-        Its parameters must be the same when the run is taken up again.
+        Its parameters must be the same when the run is resumed.
     run : StreamRun
     stream : Stream
     seconds : float
@@ -110,12 +110,12 @@ class Checkpoint:
             ) from None
 
     def release(self) -> None:
-        """Others may use the folder."""
+        """Let other runs use the folder."""
         if self.lock is not None:
             self.lock.release()
 
     def offer(self, position: Any, force: bool = False) -> None:
-        """Save if it is time."""
+        """Save the run if it is time."""
         if self.folder is None:
             return
         if force or time.perf_counter() - self.saved >= self.seconds:
@@ -123,7 +123,7 @@ class Checkpoint:
             self.saved = time.perf_counter()
 
     def save(self, position: Any) -> None:
-        """Write the state."""
+        """Write the state of the run."""
         run = self.run
         arrays = named("learner.", run.learner.arrays()) | named("history.", run.history.columns)
         header = {
@@ -155,7 +155,7 @@ class Checkpoint:
             check_places(header["params"], arrays, PARTS)
             self.check_same(header, arrays)
         first = next(iter(self.stream.chunks()))
-        self.run.begin(self.estimator._oracle_of(first))
+        self.run.begin(self.run.encode(first))
         with self.refusing():
             self._set_learner(header, arrays, first)
             self._set_books(header, arrays)
@@ -177,7 +177,7 @@ class Checkpoint:
         check(learner.schema().under("learner."), named("learner.", parts))
         give_back(self.run, Record(parts, checked_books(header)))
         self.estimator._columns = header["columns"]
-        part = self.estimator._oracle_of(first)
+        part = self.run.encode(first)
         is_kernel = hasattr(learner, "support")
         size = learner.support.n_columns if is_kernel else learner.w.size
         position = header["position"]

@@ -24,9 +24,9 @@ def todays_solver(value: Any) -> Any:
         return value
     if not isinstance(value.get("solver"), str):
         return value
-    name = todays(value["solver"])
     fields = {key: todays_solver(item) for key, item in value["fields"].items()}
-    return {"solver": name, "fields": TRANSLATED.get(name, dict)(fields)}
+    translate = TRANSLATED.get(value["solver"], dict)  # by the name that the file has
+    return {"solver": todays(value["solver"]), "fields": translate(fields)}
 
 
 def choice(name: str, **fields: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def functional_descent(fields: dict[str, Any]) -> dict[str, Any]:
     >>> functional_descent(old)["schedule"]
     {'solver': 'ConstantDamping', 'fields': {'scale': 0.5, 'revisit': 0.0}}
     """
-    fields = with_budget(fields)
+    fields = with_budget(with_passes(fields))
     if "scale" not in fields:
         return fields
     numbers = {key: fields.get(key) for key in ("scale", "rate", "radius", "revisit")}
@@ -77,6 +77,35 @@ def with_budget(fields: dict[str, Any]) -> dict[str, Any]:
     return kept | {"budget": choice(name, limit=fields["buffer"], memory=fields.get("megabytes"))}
 
 
+def with_passes(fields: dict[str, Any]) -> dict[str, Any]:
+    """Passes over the data were called epochs (0.1.0).
+
+    Examples
+    --------
+    >>> with_passes({"epochs": 2, "tau": 0.1})
+    {'tau': 0.1, 'passes': 2}
+    """
+    if "epochs" not in fields:
+        return fields
+    return {key: item for key, item in fields.items() if key != "epochs"} | {
+        "passes": fields["epochs"]
+    }
+
+
+def with_memory(fields: dict[str, Any]) -> dict[str, Any]:
+    """The memory of a block was told in bytes (0.1.0).
+
+    Examples
+    --------
+    >>> with_memory({"block_bytes": 2**21})
+    {'memory': 2.0}
+    """
+    if "block_bytes" not in fields:
+        return fields
+    kept = {key: item for key, item in fields.items() if key != "block_bytes"}
+    return kept | {"memory": fields["block_bytes"] / 2**20}
+
+
 def schedule(word: Any, scale: Any, rate: Any, radius: Any, revisit: Any) -> Any:
     """A schedule of today from its word and the numbers that stood beside it."""
     if radius is not None:
@@ -99,8 +128,10 @@ WORDS = {
     },
     "inner": {"dual_coordinate": "DualCoordinates", "one_slack": "OneSlackCuts"},
 }
-#: Solver -> its fields of today from those of any version.
+#: Solver, as files name it -> its fields of today from those of any version.
 TRANSLATED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "FunctionalDescent": functional_descent,
-    **dict.fromkeys(("SVMD", "NORMA", "Pegasos"), with_budget),
+    "OutOfCore": with_memory,
+    **dict.fromkeys(("SVMD", "NORMA", "Pegasos"), lambda fields: with_budget(with_passes(fields))),
+    **dict.fromkeys(("LaSVM", "LaRank", "SOnline", "SampledCuts"), with_passes),
 }

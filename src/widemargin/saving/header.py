@@ -104,7 +104,7 @@ ATTRIBUTES = (
 
 
 def checked_certificate(found: Any) -> Certificate | None:
-    """The certificate of a header."""
+    """The certificate of a header, or an error that names its fault."""
     if found is None:
         return None
     check_items(CERTIFICATE, found, "the certificate")
@@ -114,7 +114,7 @@ def checked_certificate(found: Any) -> Certificate | None:
 
 
 def checked_fingerprint(found: Any) -> tuple[int, int]:
-    """Number of examples and their hash."""
+    """The number of examples and their hash, checked."""
     if not isinstance(found, list) or len(found) != 2:
         raise Mismatch("the fingerprint is not a pair of numbers")
     names = ("count", "total")
@@ -124,7 +124,7 @@ def checked_fingerprint(found: Any) -> tuple[int, int]:
 
 
 def checked_generator(found: Any) -> dict[str, Any]:
-    """The state of the random numbers."""
+    """The state of a random generator, checked."""
     check_items(GENERATOR, found, "the random numbers")
     check_items(WORDS_OF_128, found["state"], "the random numbers")
     if found["bit_generator"] != "PCG64":
@@ -164,7 +164,7 @@ def checked_kernel(name: Any, fields: Any) -> Any:
 
 
 def references(value: Any) -> Iterator[str]:
-    """The arrays that a header speaks of."""
+    """The names of the arrays that a header speaks of."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key in ("array", "strings") and isinstance(item, str):

@@ -39,23 +39,6 @@ from .header import (
 from .schema import LABELS, Array, Mismatch, Schema, check, check_items
 from .tensorfile import ModelFileError, named, read_arrays, under, write_arrays
 
-#: Estimators that a file may name.
-KNOWN = (
-    "ImageSegmenter",
-    "LatentSVM",
-    "LatentStructuredSVM",
-    "MultilabelClassifier",
-    "NoveltyDetector",
-    "ObjectDetector",
-    "ObjectLocaliser",
-    "PoseEstimator",
-    "Ranker",
-    "SVMClassifier",
-    "SVMRegressor",
-    "SequenceTagger",
-    "StructuredSVM",
-    "TaxonomyClassifier",
-)
 #: Those whose problem is code, and has to be given again.
 WITH_PROBLEM = ("LatentStructuredSVM", "StructuredSVM")
 FITTED = ("coef_", "intercept_", "classes_", "loss_matrix_", "class_weights_")
@@ -74,7 +57,7 @@ PARTS = ("history.", "machine.", "run.")
 
 
 class Saving:
-    """`save(path)` for estimators."""
+    """Mixin: `save(path)` of estimators."""
 
     #: Fitted attributes that only this estimator has: arrays, numbers, strings.
     _saved: tuple[str, ...] = ()
@@ -211,8 +194,9 @@ def load(path: str | Path, *, problem: Any = None, kernel: Any = None) -> Any:
     """
     arrays, header = read_arrays(path)
     name = header["estimator"] = todays(header.get("estimator"))
-    if name not in KNOWN:
-        raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {list(KNOWN)}.")
+    known = import_module("widemargin.estimators").__all__
+    if name not in known:
+        raise ModelFileError(f"{path}: holds a model of kind {name!r}; known are {known}.")
     if name in WITH_PROBLEM and problem is None:
         raise ValueError(
             f"{path}: a {name}'s problem is code and is not in the file; "
@@ -333,7 +317,7 @@ def stored(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A constructor parameter."""
+    """A constructor parameter as a header stores it."""
     if name in ("problem", "stop"):  # code
         return None
     if isinstance(value, Taxonomy):
@@ -372,7 +356,7 @@ def stored_parameter(name: str, value: Any, arrays: dict[str, np.ndarray]) -> An
 
 
 def plain(value: Any, name: str) -> Any:
-    """A number, string, bool or None."""
+    """A number, string, bool or None as JSON has it."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -381,7 +365,7 @@ def plain(value: Any, name: str) -> Any:
 
 
 def plain_items(value: Any, name: str) -> Any:
-    """A plain value, or a list of such."""
+    """A plain value, or a list of plain values, as JSON has them."""
     if isinstance(value, list | tuple):
         return [plain(item, name) for item in value]
     return plain(value, name)

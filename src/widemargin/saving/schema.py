@@ -186,7 +186,7 @@ class Schema:
         return Schema(self, prefix=prefix, known=known)
 
     def arrays(self, prefix: str = "") -> Iterator[tuple[str, Array]]:
-        """All arrays with their whole names."""
+        """The arrays of the schema with their whole names."""
         prefix += self.prefix
         for part in self.parts:
             if isinstance(part, Array):
@@ -196,7 +196,7 @@ class Schema:
 
     @property
     def names(self) -> set[str]:
-        """Those of all arrays."""
+        """The names of all arrays of the schema."""
         return {name for name, _ in self.arrays()}
 
 
@@ -295,7 +295,7 @@ def is_of_type(dtype: np.dtype, wanted: str) -> bool:
 
 
 def check_values(wanted: Array, found: np.ndarray, sizes: Sizes, label: str) -> None:
-    """The range of all values."""
+    """Compare all values of an array with its range."""
     if not found.size or found.dtype.kind not in "iuf" or wanted.nan:
         return
     least, most = found.min(), found.max()
@@ -315,7 +315,7 @@ def check_values(wanted: Array, found: np.ndarray, sizes: Sizes, label: str) -> 
 
 
 def check_order(wanted: Array, found: np.ndarray, sizes: Sizes, label: str) -> None:
-    """How values follow one another."""
+    """Compare an array with the order its values must have."""
     if wanted.order and not is_ordered(found, wanted.order):
         raise Mismatch(f"{label} is not {wanted.order}")
     for place, at in (("first", 0), ("last", -1)):
@@ -352,7 +352,7 @@ def check_entry(entry: Entry, value: float, sizes: Sizes, label: str) -> None:
 
 
 def bound_of(bound: Size | float | None, sizes: Mapping[str, int]) -> Any:
-    """A bound as a number."""
+    """A bound of the schema as a number, from the sizes known."""
     return size_of(bound, sizes) if isinstance(bound, str) else bound
 
 
@@ -442,7 +442,7 @@ def check_items(items: tuple[Item, ...], found: Any, label: str = "the header") 
 
 
 def check_item(item: Item, value: Any, label: str) -> None:
-    """Compare one value."""
+    """Compare one value of a header with its schema."""
     if value is None and item.none:
         return
     kinds = item.kind if isinstance(item.kind, tuple) else (item.kind,)

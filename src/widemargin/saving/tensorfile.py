@@ -73,7 +73,7 @@ class ModelFileError(ValueError):
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be used."""
+    """A checkpoint that cannot be used."""
 
 
 @dataclass(frozen=True)

@@ -175,11 +175,11 @@ class KernelLearner(Protocol):
 class KernelSolver(Protocol):
     """Frozen parameters, from which a learner of support patterns is made.
 
-    `traits` says what it can learn; `epochs` are the passes over the data that `fit` makes.
+    `traits` says what it can learn; `passes` are those over the data that `fit` makes.
     """
 
     traits: Traits
-    epochs: int
+    passes: int
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -245,11 +245,16 @@ def checked_cost(cost: np.ndarray | None, n_classes: int) -> np.ndarray:
     if cost is None:
         return 1.0 - np.eye(n_classes)
     found = np.ascontiguousarray(cost, np.float64)
-    if found.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"cost has shape {found.shape}; {n_classes} classes need ({n_classes}, {n_classes})."
-        )
+    check_square("cost", found, n_classes)
     return found
+
+
+def check_square(name: str, matrix: np.ndarray, n_classes: int) -> None:
+    """Refuse a matrix between classes that is not of so many."""
+    if matrix.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"{name} has shape {matrix.shape}; {n_classes} classes need ({n_classes}, {n_classes})."
+        )
 
 
 def refuse_zero_margins(margins: np.ndarray, row: int) -> None:
@@ -285,14 +290,24 @@ class Margins:
 
     def __init__(self, task: KernelTask):
         self.is_binary = task.kind == "binary"
-        self.n_outputs = task.n_outputs
+        self.task, self.n_outputs = task, task.n_outputs
         self.rescaling = task.rescaling
         self.cost = checked_cost(task.cost, max(2, task.n_outputs))
+        self._check_output_kernel()
 
     @property
     def scales(self) -> np.ndarray:
         """(K, K) of [true, other]."""
         return scales_of(self.cost, self.rescaling)
+
+    def _check_output_kernel(self) -> None:
+        if self.task.output_kernel is not None:
+            check_square("output_kernel", self.task.output_kernel, self.n_outputs)
+
+    def mixed(self, sums: np.ndarray) -> np.ndarray:
+        """Scores from sums_c(x) = sum_s A_sc k(x_s, x): through the output kernel, if any."""
+        kappa = self.task.output_kernel
+        return sums if kappa is None else sums @ kappa
 
     def residuals(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Of scores (n, outputs), as many."""
@@ -319,8 +334,12 @@ class Margins:
         if self.is_binary:
             return np.ones(len(Y))
         label = Y.astype(np.int64)
-        worst = self.cost[label].argmax(axis=1)
-        return 2.0 * self.scales[label, worst] ** 2
+        worst, kappa = self.cost[label].argmax(axis=1), self.task.output_kernel
+        if kappa is None:
+            return 2.0 * self.scales[label, worst] ** 2
+        own = np.diag(kappa)
+        square = own[label] + own[worst] - 2.0 * kappa[label, worst]
+        return self.scales[label, worst] ** 2 * square
 
     def gaps(self, residuals, coefficients, Y: np.ndarray, U: np.ndarray) -> np.ndarray:
         """How far each example's dual variables are from their best, in units of the objective.
@@ -340,6 +359,7 @@ class Margins:
             raise ValueError("A task of two signed classes cannot take in a third.")
         self.n_outputs += 1
         self.cost = checked_cost(cost, self.n_outputs)
+        self._check_output_kernel()
 
 
 class NoBias:

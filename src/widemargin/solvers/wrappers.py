@@ -79,7 +79,7 @@ class Cached(Wrapper):
     solver : a solver
     preventive : int
         Further highly violated outputs kept at each exact call of a Python problem that lists its
-        outputs; without effect elsewhere.
+        outputs, has `decode_many`, or is searched for slack rescaling; without effect elsewhere.
     max_sweeps : int
         Cached sweeps between two exact ones at most.
     worth : float

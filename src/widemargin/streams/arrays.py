@@ -51,6 +51,8 @@ class ArrayStream:
         self.y, self.weight, self.qid = y, weight, qid
         self.n_rows = self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
         for label, column in (("y", y), ("weight", weight), ("qid", qid)):
+            if column is not None and not hasattr(column, "__len__"):
+                raise ValueError(f"{label} is {column!r}; one entry for each row is needed.")
             if column is not None and len(column) != self.n_rows:
                 raise ValueError(f"X has {self.n_rows} rows and {label} has {len(column)}.")
         self.chunk_rows, self.name = int(chunk_rows), name

@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
     qid : array (n,) of int64 or None
         Query of each example.
     position : JSON value or None
-        Where the stream goes on after this chunk; None where it cannot be taken up again.
+        Where the stream goes on after this chunk; None where it cannot be resumed.
     token_lines : array of int64 or None
         Of sequences: line of each position of all of them.
     n_before : int

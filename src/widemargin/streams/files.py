@@ -166,7 +166,7 @@ class TextFiles:
         if self._is_read and not self.repeatable:
             raise StreamError(f"{self.name}: it can be read only once")
         if position is not None and not self.repeatable:
-            raise StreamError(f"{self.name}: a pipe cannot be taken up at a position")
+            raise StreamError(f"{self.name}: a pipe cannot go on at a position")
         self._is_read = True
         if position is None:
             return first

@@ -61,7 +61,7 @@ def check_columns(args: Any, model: Any, stream: Watched, ignores: bool) -> None
 
 
 def predict(args: Any) -> int:
-    """The command."""
+    """`widemargin predict`: predictions for the data, one a line."""
     model = load_model(args.model)
     if args.output:
         check_output(args.output, inputs=[args.model, *args.data])
@@ -116,7 +116,7 @@ def target(path: str | None) -> Iterator[Any]:
 
 
 def prediction_lines(args: Any, model: Any, X: Any) -> str:
-    """A line for each row."""
+    """The predictions of some rows as text, a line for each row."""
     if args.scores and hasattr(model, "decision_function"):
         scores = model.decision_function(X)
         rows = scores.tolist() if scores.ndim == 2 else [[score] for score in scores.tolist()]
@@ -129,7 +129,7 @@ def prediction_lines(args: Any, model: Any, X: Any) -> str:
 
 
 def evaluate(args: Any) -> int:
-    """The command."""
+    """`widemargin evaluate`: how good a model is on the data."""
     model = load_model(args.model)
     if is_image_model(model):
         return evaluate_images(args, model)
@@ -142,7 +142,7 @@ def evaluate(args: Any) -> int:
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """An evaluation for people."""
+    """The scores of an evaluation as text for people."""
     if result["task"] == "tag":
         from ..reading.sequences import tag_text
 
@@ -155,7 +155,7 @@ def result_text(result: dict[str, Any]) -> str:
 
 
 def verify(args: Any) -> int:
-    """The command."""
+    """`widemargin verify`: the gap of a model, proven by one pass."""
     if args.output:
         check_output(args.output, inputs=args.data)
     model = load_model(args.model)

@@ -13,13 +13,25 @@ FRAME, EDGE = (213, 94, 0), (0, 0, 0)
 def save_drawing(
     folder: str, path: str, pixels: np.ndarray, boxes: np.ndarray, taken: dict[str, int]
 ) -> None:
-    """An image with boxes, under its own name; a second one of a name gets a number."""
+    """An image with boxes."""
     from PIL import Image
 
+    Image.fromarray(with_boxes(pixels, boxes)).save(drawing_file(folder, path, taken))
+
+
+def drawing_file(folder: str, path: str, taken: dict[str, int]) -> str:
+    """The picture of an image has its name; a second one of a name gets a number.
+
+    Examples
+    --------
+    >>> taken = {}
+    >>> [drawing_file("out", name, taken) for name in ("a/b.jpg", "c/b.png")]
+    ['out/b.png', 'out/b-2.png']
+    """
     stem = os.path.splitext(os.path.basename(path))[0]
     taken[stem] = taken.get(stem, 0) + 1
     name = stem if taken[stem] == 1 else f"{stem}-{taken[stem]}"
-    Image.fromarray(with_boxes(pixels, boxes)).save(os.path.join(folder, f"{name}.png"))
+    return os.path.join(folder, f"{name}.png")
 
 
 def with_boxes(pixels: np.ndarray, boxes: np.ndarray) -> np.ndarray:

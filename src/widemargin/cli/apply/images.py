@@ -1,4 +1,4 @@
-"""`widemargin predict` and `evaluate` with models of boxes in images."""
+"""`widemargin predict` and `evaluate` with models of images; those of boxes whole."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from ...annotations import Annotated, Annotations, write_annotations
 from ...inputs.images import ImageError, open_image
 from ...metrics.boxes import OVERLAPS, overlap_recall, precision_recall
 from ...system.printable import path_words, printable
-from ..errors import CommandError, UsageError
-from ..reading.images import BOX_FORMATS, IMAGE_TASKS, image_paths, read_boxes
+from ..errors import CommandError
+from ..reading.images import BOX_FORMATS, IMAGE_TASKS, image_paths, output_kind, read_truths
 from ..show.speaking import say, tell, tell_json
 from ..show.words import many
 from .drawing import save_drawing
 from .scores import TASKS
+from .shapes import FORMATS, judged_shapes, predict_shapes, shapes_text
 
 #: Formats of one file or folder for all images.
 WHOLE = ("coco", "voc", "yolo", "imglab")
@@ -40,22 +41,16 @@ class Seen(NamedTuple):
 
 
 def is_image_model(model: Any) -> bool:
-    """Whether a model is one of boxes in images."""
+    """Whether a model is one of images."""
     return TASKS.get(type(model).__name__) in IMAGE_TASKS
 
 
 def predict_images(args: Any, model: Any, target: Any) -> int:
     """`predict`: a line for each image as it comes, or a file of annotations for all."""
-    kind = "json" if args.format == "auto" else args.format
-    if kind not in ("json", *BOX_FORMATS):
-        raise UsageError(f"--format {kind} is not for images; json, {', '.join(BOX_FORMATS)} are.")
-    for name in ("scores", "margins", "kbest", "unlabelled", "ignore_new_features"):
-        if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} is not for models of images.")
-    if kind in WHOLE and args.output is None:
-        raise UsageError(f"--format {kind} is a file or a folder for all images: name it, -o OUT.")
-    if args.draw:
-        os.makedirs(args.draw, exist_ok=True)
+    task = TASKS[type(model).__name__]
+    if task in FORMATS:
+        return predict_shapes(args, task, model, target)
+    kind = output_kind(args, BOX_FORMATS, WHOLE)
     skipped: list[str] = []
     seen = all_seen(args, model, skipped)
     if kind in WHOLE:
@@ -139,7 +134,7 @@ def as_record(one: Seen) -> Annotated:
 
 def evaluate_images(args: Any, model: Any) -> int:
     """`evaluate`: average precision and overlap-recall on annotated images."""
-    found = read_boxes(args, args.data)
+    found = read_truths(args, args.data, TASKS[type(model).__name__])
     result, skipped = judged(model, found.records, args.skip_bad_images)
     result |= {"model": args.model, "data": args.data[0]}
     result["left_out"] = len(found.skipped) + len(skipped)
@@ -154,6 +149,8 @@ def judged(
 ) -> tuple[dict[str, Any], list[str]]:
     """Measures of a model on annotated images, and why images were left out."""
     task = TASKS[type(model).__name__]
+    if task in FORMATS:
+        return judged_shapes(task, model, records, skips)
     if task == "detect":
         check_classes(model, records)
     truth, found, candidates, skipped, seconds = [], [], [], [], 0.0
@@ -213,6 +210,8 @@ def check_classes(model: Any, records: list[Annotated]) -> None:
 
 def result_text(result: dict[str, Any]) -> str:
     """An evaluation for people."""
+    if result["task"] in FORMATS:
+        return shapes_text(result)
     lines = [f"{result['images']:,} images, {result['ms_an_image']:.1f} ms an image"]
     if result.get("left_out"):
         lines.append(f"{result['left_out']:,} images or boxes left out")

@@ -30,7 +30,7 @@ class RankScores:
         self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
 
     def add(self, chunk: Chunk) -> None:
-        """Score a chunk."""
+        """Count the scores and relevances of a chunk."""
         wrong = np.flatnonzero(~has_gain(np.asarray(chunk.y, float)))
         if wrong.size:
             row = int(wrong[0])
@@ -66,7 +66,7 @@ class RankScores:
 
 
 def rank_text(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """The scores of rankings as text for people."""
     rows = [[name, text] for name, text in rank_rows(result)]
     skipped = result["skipped_queries"]
     if not skipped:
@@ -75,7 +75,7 @@ def rank_text(result: dict[str, Any]) -> str:
 
 
 def rank_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Names and numbers."""
+    """The scores of rankings, as rows (name, number)."""
     count = f"{many(result['examples'], 'documents')} of {many(result['queries'], 'queries')}"
     return [
         (count, ""),
@@ -86,5 +86,5 @@ def rank_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def number(value: float | None) -> float:
-    """JSON has no NaN."""
+    """A score, NaN where JSON has null."""
     return float("nan") if value is None else value

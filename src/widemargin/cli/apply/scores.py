@@ -20,6 +20,8 @@ TASKS = {
     "NoveltyDetector": "novelty",
     "ObjectLocaliser": "locate",
     "ObjectDetector": "detect",
+    "ImageSegmenter": "segment",
+    "PoseEstimator": "pose",
 }
 
 
@@ -62,7 +64,7 @@ class ClassScores:
         self.table = np.zeros((K, K), np.int64)  # [true, predicted]
 
     def add(self, chunk: Chunk) -> None:
-        """Predict a chunk."""
+        """Predict a chunk and count what is right and wrong."""
         classes = self.model.classes_
         true = class_numbers(classes, chunk)
         X = inputs_of(self.model, chunk, self.ignore_new)
@@ -71,7 +73,7 @@ class ClassScores:
         self.table += np.bincount(true * K + predicted, minlength=K * K).reshape(K, K)
 
     def result(self) -> dict[str, Any]:
-        """Numbers for people and machines."""
+        """The scores of all chunks so far, as JSON."""
         table, n = self.table, int(self.table.sum())
         hits, support, chosen = np.diag(table), table.sum(1), table.sum(0)
         precision, recall = ratio(hits, chosen), ratio(hits, support)
@@ -117,7 +119,7 @@ class ErrorScores:
         self.mean = self.spread = 0.0  # of the truths, and their squared distances from it
 
     def add(self, chunk: Chunk) -> None:
-        """Predict a chunk."""
+        """Predict a chunk and count what is right and wrong."""
         y = np.asarray(chunk.y, float)
         X = inputs_of(self.model, chunk, self.ignore_new)
         error = np.abs(y - self.model.predict(X))
@@ -131,7 +133,7 @@ class ErrorScores:
         self.mean += step * n / self.n
 
     def result(self) -> dict[str, Any]:
-        """Numbers for people and machines."""
+        """The scores of all chunks so far, as JSON."""
         return {
             "task": "regress",
             "examples": self.n,
@@ -156,7 +158,7 @@ class NoveltyScores:
         self.counts: dict[Any, list[int]] = {}  # label -> examples, novel ones
 
     def add(self, chunk: Chunk) -> None:
-        """Predict a chunk."""
+        """Predict a chunk and count what is right and wrong."""
         novel = self.model.predict(inputs_of(self.model, chunk, self.ignore_new)) < 0
         for label, is_novel in zip(np.asarray(chunk.y).tolist(), novel.tolist(), strict=True):
             count = self.counts.setdefault(label, [0, 0])
@@ -164,7 +166,7 @@ class NoveltyScores:
             count[1] += is_novel
 
     def result(self) -> dict[str, Any]:
-        """Numbers for people and machines."""
+        """The scores of all chunks so far, as JSON."""
         n = sum(count[0] for count in self.counts.values())
         novel = sum(count[1] for count in self.counts.values())
         return {

@@ -33,7 +33,7 @@ LINEAR_ONLY = ("intercept_scaling", "tol", "max_passes")
 
 
 def info(args: Any) -> int:
-    """The command."""
+    """`widemargin info`: what a model is, as text or JSON."""
     model = load_model(args.model)
     tell_json(described(model, args.top)) if args.json else tell(info_text(model, args.top))
     return 0
@@ -154,7 +154,7 @@ def chosen_weights(model: Any, row: np.ndarray, top: int) -> list[dict[str, Any]
 
 
 def info_text(model: Any, top: int) -> str:
-    """For people."""
+    """What a model is, as text for people."""
     about = described(model, top)
     classes = [label_text(label) for label in getattr(model, "classes_", ())]
     more = f" and {len(classes) - 20} more" if len(classes) > 20 else ""
@@ -181,7 +181,7 @@ def info_text(model: Any, top: int) -> str:
 
 
 def size_words(about: dict[str, Any]) -> str:
-    """How large a model is."""
+    """How many weights or patterns a model has, in words."""
     if about["support_patterns"] is None:
         return f", {many(about['nonzero_weights'], 'weights')} not zero"
     count = many(about["kernel_evaluations"] or 0, "kernel values")
@@ -189,7 +189,7 @@ def size_words(about: dict[str, Any]) -> str:
 
 
 def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
-    """What is known of the training."""
+    """What is known of the training, as rows (name, text)."""
     rows, notes = [], about["training"]
     data = notes.get("data")
     template = notes.get("reading", {}).get("template")
@@ -215,7 +215,7 @@ def training_rows(model: Any, about: dict[str, Any]) -> list[list[str]]:
 
 
 def weights_title(output: dict[str, Any], n_classes: int) -> str:
-    """Over the weights of an output."""
+    """The line above the largest weights of an output."""
     if output["class"] is None:
         return output.get("title", "largest weights")
     rival = " against the other" if n_classes == 2 else ""

@@ -14,17 +14,34 @@ from ..errors import CommandError, UsageError
 
 #: Formats that hold boxes.
 BOX_FORMATS = ("voc", "coco", "yolo", "imglab", "csv")
-#: Tasks whose inputs are images.
-IMAGE_TASKS = ("locate", "detect")
+#: Tasks whose inputs are images, and the formats that hold their truths.
+IMAGE_TASKS = {
+    "locate": BOX_FORMATS,
+    "detect": BOX_FORMATS,
+    "segment": ("masks", "coco"),
+    "pose": ("parse", "coco", "yolo"),
+}
+#: Options of `train` that mean nothing to other tasks.
+IMAGE_OPTIONS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("images", "skip_bad_images"), tuple(IMAGE_TASKS)),
+    **dict.fromkeys(("size", "neighbours", "void"), ("segment",)),
+    **dict.fromkeys(("types", "rotations", "scales", "rounds"), ("pose",)),
+}
+#: What these formats hold.
+TRUTHS = {"locate": "boxes", "detect": "boxes", "segment": "masks", "pose": "joints"}
 
 
-def read_boxes(args: Any, paths: list[str], names: list[str] | None = None) -> Annotations:
+def read_truths(
+    args: Any, paths: list[str], task: str, names: list[str] | None = None
+) -> Annotations:
     """Annotations of files or folders, with the places of their images.
 
     `names`: the only classes that count.
     """
-    if args.format not in ("auto", *BOX_FORMATS):
-        raise UsageError(f"--format {args.format} has no boxes; {', '.join(BOX_FORMATS)} have.")
+    formats = IMAGE_TASKS[task]
+    if args.format not in ("auto", *formats):
+        have = f"{', '.join(formats)} have"
+        raise UsageError(f"--format {args.format} has no {TRUTHS[task]}; {have}.")
     whole = Annotations([])
     for path in paths:
         found = read_annotations(
@@ -37,12 +54,13 @@ def read_boxes(args: Any, paths: list[str], names: list[str] | None = None) -> A
         folder = args.images or (path if os.path.isdir(path) else os.path.dirname(path) or ".")
         whole.records += located(found.records, folder)
         whole.skipped += found.skipped
+        whole.skeleton = whole.skeleton or found.skeleton
     if not whole.records:
         raise CommandError(f"{paths[0]}: there are no images in it")
     if names:
         check_names(whole.records, names)
         whole.records = [with_classes(record, set(names)) for record in whole.records]
-    return Annotations(whole.records, skipped=whole.skipped)
+    return Annotations(whole.records, skeleton=whole.skeleton, skipped=whole.skipped)
 
 
 def check_names(records: list[Annotated], names: list[str]) -> None:
@@ -65,6 +83,21 @@ def with_classes(record: Annotated, names: set[str]) -> Annotated:
         [record.labels[k] for k in kept],
         record.ignore[kept],
     )
+
+
+def output_kind(args: Any, formats: tuple[str, ...], whole: tuple[str, ...]) -> str:
+    """The format of predictions; those in `whole` are one file or folder for all images."""
+    kind = "json" if args.format == "auto" else args.format
+    if kind not in ("json", *formats):
+        raise UsageError(f"--format {kind} is not for this model; json, {', '.join(formats)} are.")
+    for name in ("scores", "margins", "kbest", "unlabelled", "ignore_new_features"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} is not for models of images.")
+    if kind in whole and args.output is None:
+        raise UsageError(f"--format {kind} is a file or a folder for all images: name it, -o OUT.")
+    if args.draw:
+        os.makedirs(args.draw, exist_ok=True)
+    return kind
 
 
 def image_paths(data: list[str], lines: Iterator[str]) -> Iterator[str]:

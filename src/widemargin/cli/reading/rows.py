@@ -119,7 +119,7 @@ class Watched:
         return np.unique(np.concatenate([np.unique(chunk.y) for chunk in self.stream.chunks()]))
 
     def signature(self) -> dict[str, Any]:
-        """What must be the same when a run is taken up again."""
+        """What must be the same when a run is resumed."""
         return self.stream.signature()  # type: ignore[attr-defined]
 
 
@@ -150,7 +150,7 @@ def line_memory(args: Any) -> dict[str, float]:
 
 
 def checked_source(paths: list[str]) -> Any:
-    """A path, or several that all exist."""
+    """The source to open: one path, or a list of paths that all exist."""
     is_file = [path for path in paths if path != "-"]
     if len(is_file) < len(paths) and len(paths) > 1:
         raise UsageError("standard input (-) must be the only data.")
@@ -161,7 +161,7 @@ def checked_source(paths: list[str]) -> Any:
 
 
 def is_arrow(format: str, paths: list[str]) -> bool:
-    """Whether these files have columns."""
+    """Whether the files of some paths are Parquet or Arrow."""
     return format == "arrow" or (format == "auto" and first_name(paths).endswith(ARROW_ENDINGS))
 
 

@@ -50,7 +50,7 @@ class WatchedSequences(Watched):
 
 
 def open_sequences(args: Any, paths: list[str]) -> WatchedSequences:
-    """The data of `train tag`."""
+    """The stream of sequences that `train tag` learns from."""
     source = checked_source(paths)
     format = "conll" if args.format == "auto" else args.format
     options: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def open_sequences(args: Any, paths: list[str]) -> WatchedSequences:
 
 
 def sequences_of(args: Any, model: Any, paths: list[str]) -> WatchedSequences:
-    """Data read as that of the model was."""
+    """A stream of sequences, read as the data of the model was."""
     reading = dict((getattr(model, "training_", None) or {}).get("reading", {}))
     format = reading.pop("format", None)
     if format is None:
@@ -203,7 +203,7 @@ class TagScores:
             self.unknown.update(label for label in labels if label in strange)
 
     def result(self) -> dict[str, Any]:
-        """Numbers for people and machines."""
+        """The scores of all chunks so far, as JSON."""
         counts = self.counts
         whole = counts.chunks()
         return {
@@ -236,7 +236,7 @@ class TagScores:
 
 
 def tag_text(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """The scores of taggings as text for people."""
     parts = [
         f"{many(result['examples'], 'sequences')}, {many(result['tokens'], 'tokens')}, token error "
         f"{percent(result['error'])}, whole sequences right {percent(result['whole_sequences'])}"
@@ -259,7 +259,7 @@ TYPE_HEAD = ("chunks", "precision", "recall", "F1", "true", "predicted", "right"
 
 
 def type_rows(result: dict[str, Any]) -> list[list[str]]:
-    """All chunks, then each type."""
+    """The scores of chunks, of all types and of each, as rows."""
     whole = {"type": "all", **{key: result[key] for key in ("precision", "recall", "f1")}}
     rows = []
     for row in [whole | result["chunks"], *result["per_type"]]:

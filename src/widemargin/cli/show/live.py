@@ -48,14 +48,14 @@ class LiveLine:
     def show(
         self, passes: float, primal: float, dual: float, gap: float, seconds: float, end: str = ""
     ) -> None:
-        """Print the numbers."""
+        """Print the numbers of the fit as they are now."""
         start, rest = ("\r", "\x1b[K") if self.is_terminal else ("", "")
         numbers = f"{passes:7.1f}{primal:12.4f}{dual:12.4f}{gap:10.3%}{seconds:8.2f} s"
         line = f"  {printable(self.name):20s}{numbers}"
         print(f"{start}{line}{rest}", end=end, flush=True)
 
     def finish(self, history: History, certificate: Certificate) -> None:
-        """The last state of the line."""
+        """Leave the last numbers of the fit standing."""
         passes, seconds = history.last("passes"), history.last("seconds")
         self.show(passes, certificate.primal, certificate.dual, certificate.gap, seconds, "\n")
 
@@ -85,7 +85,7 @@ class Screen:
         self.n_lines = len(lines)
 
     def print(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line that stays, above the live ones."""
         if not self.quiet:
             print(printable(text), file=sys.stderr, flush=True)
 
@@ -181,7 +181,7 @@ def bounds(numbers: dict[str, Any]) -> list[str]:
 
 
 def stock(numbers: dict[str, Any]) -> list[str]:
-    """What is kept, and what it takes."""
+    """The patterns or examples that are kept, and their memory, in words."""
     words = [f"memory {size(numbers['memory'])}"]
     if "kept" in numbers:
         words.insert(0, f"kept {numbers['kept']:,} ({size(numbers['cache_bytes'])})")
@@ -192,12 +192,12 @@ def stock(numbers: dict[str, Any]) -> list[str]:
 
 
 def live_lines(numbers: dict[str, Any]) -> list[str]:
-    """For a terminal."""
+    """The numbers of a fit as lines that a terminal rewrites."""
     return ["   ".join(part(numbers)) for part in (pace, bounds, stock)]
 
 
 def log_line(numbers: dict[str, Any]) -> str:
-    """For a log."""
+    """The numbers of a fit as one line of a log."""
     return "; ".join(", ".join(part(numbers)) for part in (pace, bounds, stock))
 
 

@@ -34,7 +34,7 @@ from .words import (
 
 
 def report(args: Any) -> int:
-    """The command."""
+    """`widemargin report`: the page of a model or of a checkpoint."""
     check_output(args.output, "report", [args.model])
     if os.path.isdir(args.model):
         story = story_of_run(args.model)
@@ -47,12 +47,12 @@ def report(args: Any) -> int:
 
 
 def write_model_page(model: Any, path: str, name: str) -> None:
-    """The page of a model."""
+    """Write the page of a model."""
     write_page(story_of_model(model, name), path)
 
 
 def write_page(story: Story, path: str, add: Callable[[Report], None] | None = None) -> None:
-    """Everything, from top to bottom; `add` puts what a task has of its own before the facts."""
+    """Write all parts of a page, top to bottom; `add` puts what is a task's own before facts."""
     page = Report(story.title, certificate_words(story.certificate, story.uncertified))
     add_tiles(page, story)
     if "kernel_evaluations" in story.history:
@@ -76,7 +76,7 @@ def write_page(story: Story, path: str, add: Callable[[Report], None] | None = N
 
 
 def add_tiles(page: Report, story: Story) -> None:
-    """The numbers that count."""
+    """The numbers of a fit that count most, at the top of the page."""
     certificate, history = story.certificate, story.history
     numbers: list[tuple[str, str, str, Any]] = []
     if certificate is not None:
@@ -283,13 +283,16 @@ def add_measured(page: Report, story: Story, column: str, line: str, axis: str) 
 
 
 def add_evaluation(page: Report, result: dict[str, Any]) -> None:
-    """Error and confusions."""
+    """The error on data and the most frequent confusions, as tables."""
     page.section(f"On {result['on']} data")
     if result["task"] == "tag":
         add_chunks(page, result)
         return
     if result["task"] in IMAGE_TASKS:
         page.text(f"{many(result['images'], 'images')}, {result['ms_an_image']:.1f} ms an image.")
+        if result["task"] in ("segment", "pose"):
+            page.table(("", ""), [[name, text] for name, text, _ in headline(result)])
+            return
         table = result.get("classes", {"all": result})
         scores = ("AP50", "AP75", "AP")
         rows = [[label, *(f"{row[name]:.3f}" for name in scores)] for label, row in table.items()]
@@ -350,7 +353,7 @@ def add_chunks(page: Report, result: dict[str, Any]) -> None:
 
 
 def add_facts(page: Report, story: Story) -> None:
-    """Parameters, data and versions."""
+    """Parameters, data and versions of a fit, as a table."""
     page.section("Model")
     page.facts(
         {"solver": story.solver, "ended because": stop_words(story.stopped_by)}

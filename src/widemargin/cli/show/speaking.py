@@ -16,7 +16,7 @@ from .words import plain_json
 
 
 def say(text: str) -> None:
-    """A line on stderr."""
+    """Print a line on standard error."""
     line = printable(" ".join(text.split()))
     print(f"widemargin: {line}", file=sys.stderr, flush=True)
 
@@ -27,11 +27,11 @@ def tell(text: str) -> None:
 
 
 def give(text: str) -> None:
-    """Data on stdout, at once."""
+    """Write text to standard output at once."""
     sys.stdout.write(printable(text, keep="\n\t") if sys.stdout.isatty() else text)
     sys.stdout.flush()
 
 
 def tell_json(value: Any) -> None:
-    """A result for machines on stdout."""
+    """Print a result on standard output as JSON."""
     print(json.dumps(plain_json(value)), flush=True)

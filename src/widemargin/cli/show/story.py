@@ -18,7 +18,7 @@ from .words import EXAMPLES, label_text
 
 @dataclass(frozen=True)
 class Story:
-    """What a page tells."""
+    """What a page shows of a fit."""
 
     title: str
     certificate: Certificate | None
@@ -37,7 +37,7 @@ class Story:
 
 
 def story_of_model(model: Any, name: str) -> Story:
-    """From a fitted or loaded model."""
+    """What a page shows of a fitted or loaded model."""
     about = described(model, 0)
     classes = [label_text(label) for label in about["classes"]]
     facts = {"features": f"{about['features']:,}"}
@@ -65,7 +65,7 @@ def story_of_model(model: Any, name: str) -> Story:
 
 
 def story_of_run(folder: str) -> Story:
-    """From a folder of checkpoints."""
+    """What a page shows of a run, from its checkpoint."""
     path = os.path.join(folder, FILE)
     if not os.path.exists(path):
         raise CommandError(f"{folder}: there is no checkpoint in this folder")
@@ -105,7 +105,7 @@ def stream_name(signature: dict[str, Any]) -> str:
 
 
 def parameter_text(value: Any) -> str:
-    """A stored parameter."""
+    """A parameter as a checkpoint stores it, as text."""
     if isinstance(value, dict) and "fields" in value:
         fields = (f"{k}={parameter_text(v)}" for k, v in value["fields"].items())
         return f"{value['solver']}({', '.join(fields)})"

@@ -17,7 +17,8 @@ SCOPES = {
 #: Tables with more classes show the most frequent confusions instead.
 MOST_CLASSES = 20
 #: What examples are called, where not so.
-EXAMPLES = {"tag": "sequences", "rank": "queries", "locate": "images", "detect": "images"}
+IMAGES = ("locate", "detect", "segment", "pose")
+EXAMPLES = {"tag": "sequences", "rank": "queries", **dict.fromkeys(IMAGES, "images")}
 
 
 def percent(value: float) -> str:
@@ -125,7 +126,7 @@ def distance_words(primal: float, dual: float) -> str:
 
 
 def certificate_line(certificate: Any, reason: str | None = None) -> str:
-    """The same in a line."""
+    """What a certificate says, in one line."""
     if certificate is None:
         return f"no certificate: {reason or 'the solver has no objective'}"
     proven = "proven over all data" if certificate.scope == "data" else SCOPES[certificate.scope]
@@ -138,7 +139,7 @@ def certificate_line(certificate: Any, reason: str | None = None) -> str:
 
 
 def stop_words(reason: str | None) -> str:
-    """Why a fit ended."""
+    """Why a fit ended, in words."""
     if reason is None:
         return "it has not ended"
     from ...stopping import known_reason  # imports NumPy
@@ -220,6 +221,9 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
         return [(key, f"{value:.6g}", value) for key, value in known]
     if result["task"] in ("locate", "detect"):
         return [(name, f"{result[name]:.3f}", result[name]) for name in ("AP50", "AP")]
+    if result["task"] in ("segment", "pose"):
+        kinds = ("IoU", "error") if result["task"] == "segment" else ("PCP_strict", "PCK")
+        return [(name.replace("_", " "), percent(result[name]), result[name]) for name in kinds]
     if result["task"] == "novelty":
         return [("novel", percent(result["novel"]), result["novel"])]
     found = [("error", percent(result["error"]), result["error"])]
@@ -229,7 +233,7 @@ def headline(result: dict[str, Any]) -> list[tuple[str, str, float]]:
 
 
 def score_text(result: dict[str, Any]) -> str:
-    """The result of `evaluate` for people."""
+    """The scores of classes or targets as text for people."""
     n = many(result["examples"], "examples")
     if result["task"] == "regress":
         names = {

@@ -15,7 +15,7 @@ from ...system.platform import INTERRUPTED
 from ...system.printable import path_words
 from ..apply.scores import evaluated
 from ..errors import CommandError, UsageError, as_message
-from ..reading.images import IMAGE_TASKS
+from ..reading.images import IMAGE_OPTIONS, IMAGE_TASKS
 from ..reading.rows import Watched, load_rows, model_options, naming, open_data
 from ..reading.sequences import load_sequences, open_sequences, sequences_of
 from ..show.live import Watcher, say
@@ -41,14 +41,14 @@ MEASURED = ("rank", "regress")
 
 
 def train(args: Any) -> int:
-    """The command."""
+    """`widemargin train`: learn, measure, save, report."""
     if args.task in IMAGE_TASKS:
         from .images import train_images
 
         return train_images(args)
-    for name in ("images", "skip_bad_images"):
-        if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} is for train {', '.join(IMAGE_TASKS)}.")
+    for name, tasks in IMAGE_OPTIONS.items():
+        if getattr(args, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} is for train {', '.join(tasks)}.")
     if args.continued is not None:
         return go_on(args)
     check_paths(args)
@@ -85,7 +85,7 @@ def train(args: Any) -> int:
 
 
 def open_training(args: Any) -> Watched:
-    """The data to learn from."""
+    """The stream of the data to learn from."""
     if args.task == "tag":
         return open_sequences(args, args.data)
     known: dict[str, Any] = {"n_features": args.features} if args.features else {}
@@ -109,7 +109,7 @@ def open_held_out(args: Any, path: str) -> Watched:
 
 
 def watched(args: Any, plan: Plan) -> Rule:
-    """What is to be measured on the way."""
+    """The stop rule that measures what --learning-curve or --training-hinge ask for."""
     if not args.training_hinge:
         return watched_rows(args)
     if args.task == "novelty" or (args.task == "regress" and plan.is_kernel):
@@ -138,7 +138,7 @@ def watched_rows(args: Any) -> HeldOut:
 
 
 def save(args: Any, model: Any) -> None:
-    """Write the model, whole or not at all."""
+    """Write the model to --output, whole or not at all."""
     with naming(args.output):
         model.save(args.output, for_prediction=args.for_prediction)
 
@@ -192,7 +192,7 @@ def add_evaluation(args: Any, model: Any, learnt_from: Any, held_out: list[Watch
 
 
 def write_report(args: Any, model: Any) -> None:
-    """--report."""
+    """Write the page of the model to --report, where that is asked for."""
     if args.report:
         from ..show.page import write_model_page
 

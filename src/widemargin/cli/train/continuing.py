@@ -93,7 +93,7 @@ def refuse_unless_able(args: Any, model: Any) -> None:
 
 
 def opened(args: Any, model: Any, paths: list[str]) -> Watched:
-    """New data, read as the model's own."""
+    """A stream of new data, read as the data of the model was."""
     if args.task == "tag":
         return sequences_of(args, model, paths).in_full_chunks()
     return open_data(args, paths, **model_options(args, model)).in_full_chunks()

@@ -1,4 +1,4 @@
-"""`widemargin train locate` and `train detect`: models of boxes in images."""
+"""`widemargin train locate`, `detect`, `segment` and `pose`: models of images."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import sys
 import time
 from typing import Any
 
-from ... import ObjectDetector, ObjectLocaliser
+from ... import ImageSegmenter, ObjectDetector, ObjectLocaliser, PoseEstimator
+from ...annotations import Annotations
+from ...annotations.joints_mat import LIMBS
 from ...stopping import StopReason
 from ...system.platform import INTERRUPTED
 from ..apply.images import judged
 from ..arguments import build_parser
-from ..errors import UsageError
-from ..reading.images import read_boxes
+from ..errors import CommandError, UsageError
+from ..reading.images import read_truths
 from ..reading.rows import check_output, naming
 from ..show.speaking import say, tell_json
 from ..show.words import certificate_line, clock, headline, many, plain_json, solver_words
@@ -26,7 +28,17 @@ HEEDED = (
     *("memory", "seed", "images", "skip_bad_images", "classes", "format", "validation"),
     *("report", "json", "quiet", "for_prediction", "run", "command"),
 )
-ESTIMATORS = {"locate": ObjectLocaliser, "detect": ObjectDetector}
+ESTIMATORS: dict[str, Any] = {
+    "locate": ObjectLocaliser,
+    "detect": ObjectDetector,
+    "segment": ImageSegmenter,
+    "pose": PoseEstimator,
+}
+#: Options that are parameters of one estimator, by their names.
+OWN = {
+    "segment": ("size", "neighbours", "void", "loss"),
+    "pose": ("types", "rotations", "scales", "rounds"),
+}
 #: Reasons for images that are left out which are shown.
 SHOWN = 5
 
@@ -35,9 +47,9 @@ def train_images(args: Any) -> int:
     """The command."""
     check_options(args)
     names = args.classes.split(",") if args.classes else None
-    found = read_boxes(args, args.data, names)
-    held_out = read_boxes(args, args.validation, names) if args.validation else None
-    model = new_model(args)
+    found = read_truths(args, args.data, args.task, names)
+    held_out = read_truths(args, args.validation, args.task, names) if args.validation else None
+    model = new_model(args, found)
     model.on_image = None if args.quiet else Counting("features")
     began = time.perf_counter()
     model.fit(found.records)
@@ -61,7 +73,9 @@ def check_options(args: Any) -> None:
     """Options that mean nothing to images are refused, before data is read."""
     usual = vars(build_parser().parse_args(["train", args.task, "", "-o", ""]))
     for name, value in vars(args).items():
-        if name not in HEEDED and value != usual.get(name):
+        if name == "classes" and value and args.task in OWN:
+            raise UsageError(f"--classes is not for train {args.task}.")
+        if name not in (*HEEDED, *OWN.get(args.task, ())) and value != usual.get(name):
             raise UsageError(f"--{name.replace('_', '-')} is not for train {args.task}.")
     check_settings(args)
     used = [*args.data, *(args.validation or ())]
@@ -71,19 +85,39 @@ def check_options(args: Any) -> None:
         check_output(args.report, "report", [*used, args.output])
 
 
-def new_model(args: Any) -> Any:
-    """The estimator of the options."""
+def new_model(args: Any, found: Annotations) -> Any:
+    """The estimator of the options and, for poses, of the skeleton."""
     given: dict[str, Any] = {"C": args.C, "tol": args.tol, "max_seconds": args.max_seconds}
     if args.passes not in (None, "auto"):
         given["max_passes"] = args.passes
     if args.memory is not None:
         given["memory"] = args.memory * 2**20
+    for name in OWN.get(args.task, ()):
+        given[name] = getattr(args, name)
+    if args.task == "pose":
+        given["skeleton"] = skeleton_of(found)
     if args.solver != "auto":
         given["solver"] = new_solver(args, args.solver)
     kept = {name: value for name, value in given.items() if value is not None}
     return ESTIMATORS[args.task](
         random_state=args.seed, skip_bad_images=args.skip_bad_images, **kept
     )
+
+
+def skeleton_of(found: Annotations) -> Any:
+    """The tree that a body is: the limbs of the annotations, without those that close a ring."""
+    limbs = found.skeleton
+    if limbs == LIMBS:
+        return "parse14"
+    if not limbs:
+        raise CommandError("the annotations tell no skeleton: which joints are joined")
+    group = list(range(max(max(limb) for limb in limbs) + 1))
+    edges = []
+    for a, b in limbs:
+        if group[a] != group[b]:
+            edges.append((a, b))
+            group = [group[a] if g == group[b] else g for g in group]
+    return edges
 
 
 class Counting:
@@ -130,11 +164,14 @@ def tell(args: Any, model: Any, found: Any, seconds: float) -> None:
     if args.quiet:
         return
     boxes = sum(int((~record.ignore).sum()) for record in found.records)
-    sizes = many(len(model.sizes_), "sizes")
-    say(
-        f"{args.output}: {solver_words(model.solver_)}, {many(len(found), 'images')}, "
-        f"{many(boxes, 'boxes')}, {sizes}"
-    )
+    counts = [many(len(found), "images"), many(boxes, "objects" if args.task in OWN else "boxes")]
+    if args.task == "pose":
+        counts.append(many(len(model.parents_), "parts"))
+    elif args.task == "segment":
+        counts.append(many(len(model.classes_), "labels"))
+    else:
+        counts.append(many(len(model.sizes_), "sizes"))
+    say(f"{args.output}: {solver_words(model.solver_)}, {', '.join(counts)}")
     say(certificate_line(model.certificate_, model.uncertified_))
     words = [clock(seconds)]
     evaluation = model.training_.get("evaluation")

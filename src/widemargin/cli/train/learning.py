@@ -11,15 +11,20 @@ import numpy as np
 
 from ... import Ranker
 from ...estimators.learning.chunks import Measurements, UnknownLabel, shown
-from ...estimators.learning.driving import fingerprint_of_rows, leave_examples, solver_of_stream
-from ...estimators.learning.kernel import Shuffled
+from ...estimators.learning.driving import (
+    fingerprint_of_rows,
+    leave_examples,
+    planned_passes,
+    solver_of_stream,
+)
+from ...estimators.learning.shuffled import Shuffled
 from ...run.passes import UNFINISHED
 from ...solvers.out_of_core.disk_file import DiskFull
 from ...stopping import Callback
 from ...streams import ArrayStream
 from ...system.sentences import ParameterError, Sentence
 from ..errors import CommandError, said_of_file
-from ..reading.rows import MEGABYTE, Loaded, Watched, load_rows, whole_numbers
+from ..reading.rows import Loaded, Watched, load_rows, whole_numbers
 from ..reading.sequences import load_sequences
 from ..show.live import Watcher, say
 from ..show.words import EXAMPLES, label_text, many
@@ -69,7 +74,7 @@ def fit_as_planned(
 def fit_stream(
     args: Any, model: Any, source: Any, classes: Any, passes: int | None, watcher: Watcher
 ) -> None:
-    """Learn from a stream as it comes."""
+    """Let a model learn from a stream as it comes."""
     options = {"passes": passes, "verify": args.verify, "on_progress": watcher}
     if args.task != "rank":
         options |= {
@@ -93,7 +98,7 @@ def fit_kernel(
         model.solver = new_solver(args, plan.solver)
     source: Any = stream
     learnt_from: Any = stream
-    epochs = 1
+    planned = 1
     if stream.repeatable and stream.memory <= args.memory:
         loaded = load_rows(stream, args.memory, classes)
         if loaded is not None:
@@ -101,10 +106,10 @@ def fit_kernel(
             order = np.random.default_rng(args.seed).permutation(n)
             rows = loaded.X, loaded.y, loaded.weight, order
             source = Shuffled(*rows, name=stream.name, solver=model.solver)
-            epochs = model.planned_epochs(loaded.y if classes is None else classes, n)
+            planned = planned_passes(model, loaded.y if classes is None else classes)
     if args.memory_is_given and args.task == "classify":
         classes = keep_to_memory(args, model, source, classes)
-    passes = None if args.passes == "auto" else plan.passes or epochs
+    passes = None if args.passes == "auto" else plan.passes or planned
     fit_stream(args, model, source, classes, passes, watcher)
     if model.stopped_by_ not in UNFINISHED:
         leave_examples(model)
@@ -125,12 +130,12 @@ def streaming_solver(args: Any, plan: Plan) -> Any:
     if plan.solver == "streaming_dual":
         derived["memory"] = args.memory / 2
     if plan.solver == "out_of_core":
-        derived["block_bytes"] = min(16 * MEGABYTE, int(BLOCK_SHARE * args.memory * MEGABYTE))
+        derived["memory"] = min(16.0, BLOCK_SHARE * args.memory)
     return new_solver(args, plan.solver, **derived)
 
 
 def explained(args: Any, error: OSError) -> Exception:
-    """A full disk, and what is left."""
+    """The error of a full disk with what is left on it; other errors as they are."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return error
     where = "" if isinstance(error, DiskFull) else f"{args.checkpoint or 'temporary files'}: "
@@ -160,7 +165,7 @@ def first_classes(args: Any, stream: Watched) -> np.ndarray:
 def fit_loaded(
     args: Any, model: Any, loaded: Loaded, classes: Any, plan: Plan, watcher: Watcher
 ) -> Loaded:
-    """Fit to data in memory."""
+    """Fit a model to examples in memory."""
     X, y, weight = loaded.X, loaded.y, loaded.weight
     online = plan.solver in MAY_STREAM
     if plan.passes is not None and not online:
@@ -181,7 +186,7 @@ def fit_loaded(
             return loaded
     model.solver = plan.solver if plan.solver == "auto" else new_solver(args, plan.solver)
     if online and plan.passes is not None:  # passes over the data, whatever a step decodes
-        model.solver = dataclasses.replace(model.solver, epochs=plan.passes)
+        model.solver = dataclasses.replace(model.solver, passes=plan.passes)
     live = Callback(watcher)
     model.stop = live if model.stop is None else model.stop | live
     if args.task == "rank":

@@ -43,7 +43,7 @@ LOSSES = {"classify": "zero_one", "tag": "hamming", "rank": "roc_area"}
 SEQUENCE_LOSSES = ("hamming", "mean_hamming")
 ROWS = ("classify", "regress", "rank", "novelty")
 #: Options that are parameters of some solvers.
-SAME = {"budget": "buffer", "epochs": "passes", "passes": "passes"}
+SAME = {"budget": "buffer", "passes": "passes"}
 #: Options of some tasks only.
 TASKS_OF = {
     "C": ("classify", "regress", "tag", "rank"),
@@ -143,7 +143,7 @@ def check_task(args: Any) -> None:
 
 
 def check_settings(args: Any) -> None:
-    """--set, by the solver itself."""
+    """Refuse --set where the solver has no such parameter or value."""
     if not args.settings:
         return
     if args.solver == "auto":
@@ -339,7 +339,7 @@ def as_label(text: str) -> Any:
 
 
 def parse_classes(args: Any) -> np.ndarray | None:
-    """--classes as labels."""
+    """The labels of --classes as an array, or None."""
     if args.classes is None:
         return None
     texts = [text.strip() for text in args.classes.split(",")]
@@ -355,7 +355,7 @@ def parse_classes(args: Any) -> np.ndarray | None:
 
 
 def parse_weights(text: str) -> dict[Any, float]:
-    """--class-weight as a dict."""
+    """The factors of --class-weight as a dict."""
     found = {}
     for pair in text.split(","):
         label, sign, weight = pair.rpartition("=")

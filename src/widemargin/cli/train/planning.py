@@ -16,7 +16,7 @@ from .options import STREAMING, is_kernel_machine, new_solver
 
 @dataclass(frozen=True)
 class Plan:
-    """How to learn, and why so."""
+    """How `train` learns, and why so."""
 
     solver: str
     passes: int | None
@@ -30,7 +30,7 @@ class Plan:
 
 
 def make_plan(args: Any, stream: Watched) -> Plan:
-    """Which solver, how many passes."""
+    """The solver and the number of passes of a training run."""
     passes = None if args.passes in (None, "auto") else args.passes
     solver = args.solver
     if is_kernel_machine(args):
@@ -46,7 +46,7 @@ def make_plan(args: Any, stream: Watched) -> Plan:
             return Plan(solver, passes, "as the checkpoint has it")
     if solver == "functional_descent" and stream.memory > args.memory:
         reason = f"more than --memory {args.memory:g}: examples come in their order"
-        return Plan(solver, passes or new_solver(args, solver).epochs, reason, is_large=True)
+        return Plan(solver, passes or new_solver(args, solver).passes, reason, is_large=True)
     if solver != "auto":
         return Plan(solver, passes, "as asked for")
     if passes is not None:
@@ -64,7 +64,7 @@ def make_plan(args: Any, stream: Watched) -> Plan:
 
 
 def earlier_solver(folder: str) -> str | None:
-    """The solver of the run that is taken up, by name."""
+    """The solver of the run that is resumed, by name."""
     if not has_state(folder):
         return None
     solver = read_arrays(os.path.join(folder, FILE))[1].get("params", {}).get("solver")
@@ -92,7 +92,7 @@ def kernel_plan(args: Any, stream: Watched, passes: int | None) -> Plan:
 
 
 def check_pipe(args: Any, stream: Watched) -> None:
-    """What a pipe cannot do."""
+    """Refuse options that need data which can be read again."""
     streaming = args.solver in ("auto", *STREAMING) or is_kernel_machine(args)
     impossible = {
         "--checkpoint": args.checkpoint is not None,

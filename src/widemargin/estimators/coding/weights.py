@@ -74,10 +74,25 @@ def illegal(weights: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~np.isfinite(weights) | (weights < 0))
 
 
-def refuse_all_zero(weights: np.ndarray) -> None:
+def refuse_all_zero(weights: np.ndarray | None) -> None:
     """There must be an example that counts."""
-    if not np.any(weights > 0):
+    if weights is not None and not np.any(weights > 0):
         raise ValueError("All sample weights are zero: no example counts.")
+
+
+def joint_weights(
+    weights: np.ndarray | None, per_class: np.ndarray | None, label: np.ndarray
+) -> np.ndarray | None:
+    """Weights of examples times those of their classes, 0..K-1; None where there are neither.
+
+    Examples
+    --------
+    >>> joint_weights(np.array([1.0, 3.0]), np.array([1.0, 0.5]), np.array([0, 1]))
+    array([1. , 1.5])
+    """
+    if per_class is None:
+        return weights
+    return per_class[label] if weights is None else weights * per_class[label]
 
 
 def weights_of_classes(class_weight, classes: np.ndarray, y, sample_weight=None) -> np.ndarray:

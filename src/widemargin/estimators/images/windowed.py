@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,6 @@ class WindowEstimator(ImageEstimator):
     box: str
     grid_: WindowGrid
     _is_filed = False  # while a fit has features in a file
-    on_image: Callable[[int, int], None] | None = None  # told how many were read, of how many
 
     _saved: tuple[str, ...] = (
         *("shapes_", "sizes_", "size_template_"),

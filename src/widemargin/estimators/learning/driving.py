@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.base import ClassifierMixin
+
 from ...run.streams import fingerprint_of
 from ...streams import Stream, StreamError
 from ...streams.fingerprint import Fingerprint
 from ...streams.opening import as_stream
+from .chunks import distinct
 
 
 def why_not_go_on(model: Any) -> str | None:
@@ -27,13 +30,20 @@ def go_on(model: Any, stream: Stream, on_progress: Callable | None = None) -> bo
 
 def leave_examples(model: Any) -> None:
     """Let go of the examples of a kernel machine that has learnt, as its `fit` does."""
-    model._rest()
+    model._way(model._run).rest(model._run)
+
+
+def planned_passes(model: Any, y: Any) -> int:
+    """Passes that `fit` of a kernel machine would make over examples with these labels."""
+    if isinstance(model, ClassifierMixin):
+        model.classes_ = distinct(y)
+    return int(model._way().solver.passes)
 
 
 def solver_of_stream(model: Any, source: Any, classes: Any) -> tuple[Any, Any]:
     """The solver that would learn from a source, and the classes where they are known by then."""
     model._begin_stream(as_stream(source), classes)
-    return model._streaming_solver(), None if model._may_grow else model.classes_
+    return model._way().solver, None if model._may_grow else model.classes_
 
 
 def fingerprint_of_rows(model: Any, rows: Stream) -> Fingerprint | None:
@@ -43,6 +53,6 @@ def fingerprint_of_rows(model: Any, rows: Stream) -> Fingerprint | None:
     """
     model._columns, model._is_fixed = int(model.n_features_in_), True
     try:
-        return fingerprint_of(model._by_query(rows), model._oracle_of)
+        return fingerprint_of(model._by_query(rows), model._way().encode)
     except StreamError:
         return None

@@ -34,6 +34,7 @@ from ...solvers import (
 )
 from ...solvers.dual_coordinate import box
 from ...solvers.dual_coordinate.solver import loop_for
+from ...solvers.traits import SOURCES, Linear, Traits
 from ...stopping import Gap, Passes, Rule, Seconds, each_rule
 from .convergence import reason_of, warn_unless_converged
 
@@ -94,15 +95,27 @@ def check_param_name(kind: type, name: str) -> None:
 
 def named_solver(solver: Any) -> Any:
     """A solver instance from an instance or a name."""
-    if isinstance(solver, str):
-        if solver == "auto":
-            raise ValueError("solver='auto' has no parameters; name a solver before solver__...")
-        if solver not in NAMES:
-            known = ", ".join(map(repr, ("auto", *NAMES)))
-            raise ValueError(f"solver is {solver!r}; known are {known}.")
-        return NAMES[solver]()
-    check_solver(solver)
-    return solver
+    found = choice_of(solver)
+    if found is None:
+        raise ValueError("solver='auto' has no parameters; name a solver before solver__...")
+    return found() if isinstance(solver, str) else found
+
+
+def choice_of(solver: Any) -> Any:
+    """What a parameter `solver` stands for: None for "auto", a class for a name, or an instance."""
+    if not isinstance(solver, str):
+        check_solver(solver)
+        return solver
+    if solver != "auto" and solver not in NAMES:
+        known = ", ".join(map(repr, ("auto", *NAMES)))
+        raise ValueError(f"solver is {solver!r}; known are {known}.")
+    return NAMES.get(solver)
+
+
+def traits_asked(solver: Any) -> Traits:
+    """What a parameter `solver` stands for can do; "auto" finds a solver of weights."""
+    found = choice_of(solver)
+    return Traits(Linear(SOURCES)) if found is None else traits_of(found)
 
 
 def check_solver(solver: Any) -> None:
@@ -165,8 +178,7 @@ def check_parameters(estimator) -> None:
         raise TypeError(f"stop must be a rule of widemargin.stopping, got {estimator.stop!r}.")
     for rule in each_rule(estimator.stop):
         check_held_out(getattr(rule, "X", None), f"X of {type(rule).__name__}")
-    if estimator.solver != "auto":
-        named_solver(estimator.solver)
+    choice_of(estimator.solver)
 
 
 def check_held_out(X: Any, name: str) -> None:

@@ -1,7 +1,7 @@
 """What a model keeps to go on learning from, and whether it can.
 
-A run is **put down** as a `Record`: for pickles, for files, and after `fit` of a kernel machine.
-**Taken up** again it goes on as if nothing had happened. Of a kernel machine the patterns with a
+A run is **suspended** as a `Record`: for pickles, for files, and after `fit` of a kernel machine.
+**Resumed** it goes on as if nothing had happened. Of a kernel machine the patterns with a
 coefficient are the machine that predicts; the record has the slots of these, and all patterns of
 the other slots. After `fit` kernel values between patterns are left out and computed anew; a run
 that is under way has them, since values computed anew could differ in their last bit.
@@ -48,7 +48,7 @@ def put_down(run: KernelRun, keeps_values: bool = True) -> Record:
 
 
 def take_up(run: KernelRun, machine: Machine, record: Record) -> None:
-    """Let a new run go on from one that was put down."""
+    """Let a new run go on from one that was suspended."""
     arrays, old = dict(record.arrays), machine.support
     others, whole = like(old), like(old)
     if record.path is not None:
@@ -89,16 +89,17 @@ def kept(model: Any) -> Record | str:
         return TORN
     if run is None or run.learner is None:
         if lasting is None:
-            return model._left_by_fit()
+            return model._way().left_by_fit()
         if isinstance(lasting, str):
             return lasting
     changed = changes(model)
     if changed is not None:
         return changed
-    if type(model._streaming_solver()) not in known_solvers().values():
+    solver = model.solver_ if run is None else run.solver
+    if type(solver) not in known_solvers().values():
         return "its solver is code of the caller's own, and a file holds no code"
     try:
-        return lasting if run is None else model._put_down(run)
+        return lasting if run is None else model._way(run).put_down(run)
     except NotPlain as error:
         return str(error)
 

@@ -1,6 +1,6 @@
 """Learning on: `partial_fit`, and what becomes of a run between two calls of it.
 
-A run is in memory, or put down as a `Record` (`lasting.py`) and taken up when examples come. A
+A run is in memory, or suspended as a `Record` (`lasting.py`) and resumed when examples come. A
 model that has neither says why; it never begins anew in silence.
 """
 
@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...inputs.saved import NotPlain
-from ...oracle.making import make_oracle
-from ...oracle.python import PythonOracle
-from ...run.record import Record, books_of, give_back
+from ...run.record import Record
 from ...run.streams import StreamRun
 from ...saving.models import refusing
-from ...saving.schema import Mismatch
 from ...solvers import traits_of
 from ...stopping import StopReason
 from ...streams import ArrayStream, Chunk, Stream
 from ...system.platform import soft_interrupt
-from ...system.sentences import Option, Sentence
 from ..coding.weights import checked_weights
 from .lasting import ADVICE, TORN, changes, kept
 from .undoing import undone_on_error
@@ -35,18 +31,17 @@ LIMITS = ("tol", "max_passes", "max_seconds", "stop", "warm_start", "random_stat
 class GoesOn:
     """Mixin: a model that learns on; `Streaming` has the rest."""
 
-    C: float
     certificate_: Any
     history_: Any
     solver_: Any
     _begin_stream: Callable
     _check_parameters: Callable
     _checked_part: Callable
-    _flat_weights: Callable
     _new_run: Callable
-    _nothing: Callable
     _settle: Callable
     _watch: Callable
+    _way: Callable
+    _new_generator: Callable
     _columns: int
     _is_fixed: bool
     _run: StreamRun | None
@@ -60,21 +55,23 @@ class GoesOn:
             self._check_classes(classes)
         X, y = self._checked_part(X, y, run is None)
         weights = checked_weights(sample_weight, Chunk(X).size)
+        way = self._way(run)
         if run is None:
             self._check_fresh()
+            way.check()
             self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
-            run = self._run = self._new_run()
+            run = self._run = self._new_run(way, self._new_generator())
             if traits_of(run.solver).keeps_data:
                 raise ValueError(
                     f"{type(run.solver).__name__} reads a stream to its end; partial_fit has none. "
                     "Use solver='streaming_dual' or 'auto'."
                 )
-            self._watch(run, None)
+            self._watch(way, run, None)
         self._check_unchanged()
         with run.running():
             learn_on(run, Chunk(X, y, weight=weights), n_seen(run))
         self._is_fixed = True
-        self._settle(run, None)
+        self._settle(way, run, None)
         return self
 
     def _check_classes(self, classes) -> None:
@@ -105,7 +102,7 @@ class GoesOn:
                         break
         finally:
             run.on_progress = None
-        self._settle(run, StopReason.INTERRUPT if interrupted else None)
+        self._settle(self._way(run), run, StopReason.INTERRUPT if interrupted else None)
         return interrupted
 
     def _by_query(self, stream: Stream) -> Stream:
@@ -129,8 +126,9 @@ class GoesOn:
         return {name: value for name, value in params.items() if name not in LIMITS}
 
     def _run_so_far(self) -> Any:
-        """The run that `partial_fit` goes on with, if there is one; one put down is taken up."""
+        """The run that `partial_fit` goes on with, if there is one; a suspended one is resumed."""
         run, lasting = getattr(self, "_run", None), getattr(self, "_lasting", None)
+        self._way(run).check_goes_on()
         if run is not None and run.is_torn:
             self._check_fresh()
         if run is None and isinstance(lasting, Record):
@@ -139,29 +137,19 @@ class GoesOn:
         return run
 
     def _resumed(self, lasting: Record) -> StreamRun:
-        """The run of a record; the model stays as it is where it cannot be taken up."""
-        before = dict(vars(self))
+        """The run of a record; the model stays as it is where it cannot be resumed."""
+        way, trained, machine = self._way(), self._trained, getattr(self, "_machine", None)
         with undone_on_error(self), refusing(lasting.path):
-            run = self._new_run(np.random.default_rng(0))
+            self._set_own_books(lasting.books)  # what the solver is may depend on them
+            run = self._new_run(way, np.random.default_rng(0))
             self._set_own_books(lasting.books)
-            self._trained = before["_trained"]
-            self._take_up(run, lasting, before.get("_machine"))
+            self._trained = trained
+            way.take_up(run, lasting, machine)
         for name in (*run.history, *run.measured()):
             self.history_.add_column(name)
         self._run, run.history = run, self.history_
-        self._watch(run, None)
+        self._watch(way, run, None)
         return run
-
-    def _take_up(self, run: StreamRun, lasting: Record, machine: Any) -> None:
-        """Let a new run go on from a record; of a kernel machine beside its patterns."""
-        run.begin(self._without_examples(lasting.arrays))
-        give_back(run, lasting)
-        if run.learner.w.size != self._flat_weights().size:
-            raise Mismatch("the arrays in 'run.' are of another number of weights")
-
-    def _put_down(self, run: StreamRun) -> Record:
-        """What `_resumed` goes on from."""
-        return Record(run.learner.arrays(), books_of(run) | self._own_books())
 
     def _going_on(self) -> Record | str:
         """What a file holds to go on from, or why nothing can."""
@@ -176,15 +164,17 @@ class GoesOn:
         self._columns, self._is_fixed = books["columns"], books["is_fixed"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a run under way is put down, if its examples are numbers."""
+        """For copies and pickles: a run under way is suspended, if its examples are numbers."""
         state: Any = super().__getstate__()
         run = state.get("_run")
         if run is not None and run.is_torn:
             state = state | {"_lasting": TORN, "_run": None}
         elif run is not None and run.learner is not None:
             with suppress(NotPlain):
-                state = state | {"_lasting": self._put_down(run), "_run": None}
+                state = state | {"_lasting": self._way(run).put_down(run), "_run": None}
             state["_certificate"] = self.certificate_
+        if run is not None and run.learner is not None and state["_run"] is None:
+            state = state | self._way(run).beside(run)
         return state
 
     def _check_fresh(self) -> None:
@@ -192,23 +182,6 @@ class GoesOn:
         if not hasattr(self, "history_"):
             return
         raise ValueError(f"partial_fit cannot go on from this model: {kept(self)}. {ADVICE}")
-
-    def _left_by_fit(self) -> str:
-        """Why `partial_fit` cannot go on after `fit`."""
-        name = type(self.solver_).__name__
-        if traits_of(self.solver_).keeps_data:
-            left = f"{name} reads a stream to its end and leaves the weights alone; "
-            return Sentence(left, Option("solver", "streaming_dual"), " learns on")
-        left = f"`fit` by {name} keeps the weights alone, not what learning goes on from; with "
-        return Sentence(left, Option("solver", "streaming_dual"), " it keeps both")
-
-    def _without_examples(self, arrays: dict[str, np.ndarray]):
-        """An oracle without examples that leads to the kind of learner that has these arrays."""
-        problem, X, target = self._nothing()  # the model's problem, no rows, no targets
-        params = self.C, None, getattr(self, "rescaling", "margin")
-        if "indptr" in arrays:  # rows in a layout of their own
-            return make_oracle(problem, X, target, *params)
-        return PythonOracle(problem, [], [], *params)
 
 
 def n_seen(run: StreamRun) -> int:

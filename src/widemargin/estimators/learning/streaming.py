@@ -14,15 +14,12 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ...arrays.magnitudes import check_magnitudes
-from ...geometry import Geometry, check_size
-from ...oracle.making import make_oracle
+from ...geometry import Geometry
 from ...run.certificate import Certificate
 from ...run.passes import UNFINISHED, Driver
-from ...run.record import Record
-from ...run.streams import StreamRun, check_same, measure_stream
+from ...run.streams import StreamRun
 from ...saving.checkpoints import Checkpoint
-from ...solvers import StreamingDual, names_that, traits_of
+from ...solvers import traits_of
 from ...stopping import HeldOut, Reason, StopReason, each_rule
 from ...streams import ArrayStream, Chunk, Prefetched, Stream, StreamError
 from ...streams.fingerprint import Fingerprint
@@ -30,10 +27,10 @@ from ...streams.opening import as_stream
 from ...system.platform import soft_interrupt
 from ...system.sentences import Option, Sentence
 from ..coding.flat_weights import shaped_geometry
-from ..coding.weights import check_weights
 from .chunks import check_width, checked_rows
 from .convergence import warn_unless_converged
-from .fitting import check_parameters, checked_data, hand_over, named_solver, with_columns
+from .fitting import check_parameters, checked_data, traits_asked, with_columns
+from .linear import LinearWay
 from .resuming import GoesOn
 from .undoing import all_or_nothing
 
@@ -43,46 +40,30 @@ MORE_PASSES = Sentence("Increase ", Option("passes"), " or accept a larger ", Op
 
 def is_streaming(solver: Any) -> bool:
     """Whether `solver` of an estimator learns from streams only, so that rows are made one."""
-    is_auto = isinstance(solver, str) and solver == "auto"
-    return not is_auto and traits_of(named_solver(solver)).needs_stream
+    return traits_asked(solver).needs_stream
 
 
 class Streaming(GoesOn):
     """Mixin: learning from streams.
 
-    The estimator has the usual parameters, and these: `_begin_stream(stream, classes)` (what must
-    be known before the first example), `_encode(chunk, X)` (problem, targets and weights of a
-    chunk), `_n_outputs` (rows of `coef_`), `_attributes(w)` and its inverse `_flat_weights()`.
+    The estimator has the usual parameters, `_begin_stream(stream, classes)` (what must be known
+    before the first example), and what its way of learning asks for (`LinearWay`).
     """
 
-    C: float
-    tol: float
     solver: Any
-    prior: Any
-    nonnegative: Any
     max_passes: Any
     max_seconds: Any
     random_state: Any
     n_features_in_: int
-    _begin_stream: Callable
-    _encode: Callable
-    history_: Any
-    solver_: Any
     _n_outputs: Any
-    _attributes: Callable
-    _flat_weights: Callable
-    _mean_loss: Callable
-    stop: Any
     _certificate: Any
-    _trained: Any
-    _run: StreamRun | None
-    _lasting: Record | str | None  # what learning goes on from, or why it cannot
-    uncertified_: str | None
 
     #: Why there are no checkpoints, for estimators that have none.
     _no_checkpoint: str | None = None
-    #: What to do where the passes were too few, if that is not to increase `max_passes`.
-    _on_passes: str | None = None
+
+    def _way(self, run: StreamRun | None = None) -> Any:
+        """How it learns: the way of a run, or else the one that the parameters ask for."""
+        return LinearWay(self, run)
 
     # ------------------------------------------------------------ what users call
 
@@ -130,7 +111,7 @@ class Streaming(GoesOn):
         resume : bool
             Go on from the checkpoint, if there is one. `passes`, `tol`, `max_passes` and
             `max_seconds` may be others than before, also where that run had ended; all other
-            parameters must be the same, those of the solver (such as its `epochs`) included.
+            parameters must be the same, those of the solver (such as its `passes`) included.
         checkpoint_seconds : float
             Time between two checkpoints.
         keep_checkpoint : bool
@@ -139,16 +120,43 @@ class Streaming(GoesOn):
         on_progress : callable, optional
             Called with a `StreamProgress` now and then.
         """
-        stream = as_stream(stream)
         self._check_parameters()
+        options = {
+            "passes": passes,
+            "verify": verify,
+            "classes": classes,
+            "checkpoint": checkpoint,
+            "resume": resume,
+            "checkpoint_seconds": checkpoint_seconds,
+            "keep_checkpoint": keep_checkpoint,
+            "on_progress": on_progress,
+        }
+        self._learn(self._way(), as_stream(stream), **options)
+        return self
+
+    def _learn(
+        self,
+        way: Any,
+        stream: Stream,
+        passes: int | None = 1,
+        verify: bool | None = None,
+        classes: Any = None,
+        checkpoint: Any = None,
+        resume: bool = False,
+        checkpoint_seconds: float = 60.0,
+        keep_checkpoint: bool = False,
+        on_progress: Callable | None = None,
+    ) -> None:
+        """`fit_stream` in a way, by the solver that it has."""
         if checkpoint is not None and self._no_checkpoint is not None:
             raise TypeError(f"{type(self).__name__} makes no checkpoint: {self._no_checkpoint}.")
-        reads_once = traits_of(self._streaming_solver()).keeps_data
+        way.check()
+        reads_once = traits_asked(self.solver).keeps_data
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
         self._begin_stream(stream, classes)
-        run = self._run = self._new_run()
-        self._watch(run, stream)
+        run = self._run = self._new_run(way, self._new_generator(), stream)
+        self._watch(way, run, stream)
         run.on_progress, run.is_open_ended = on_progress, passes is None
         if (passes is None or verify) and not run.checks_gap(None):
             raise ValueError(
@@ -174,7 +182,7 @@ class Streaming(GoesOn):
             if run.learner is None:
                 raise KeyboardInterrupt
             self._check_width(stream)
-            self._settle(run, reason)
+            self._settle(way, run, reason)
             self._put_away(run, saver, reason, keep_checkpoint)
         except BaseException:
             if keeps_data and run.learner is not None:
@@ -187,9 +195,8 @@ class Streaming(GoesOn):
         if self._should_have_converged(run, reason, verify):
             known = run.certificate or self._certificate
             was_told = passes is not None and passes != self.max_passes
-            advice = self._on_passes or (MORE_PASSES if was_told else None)
+            advice = way.advice or (MORE_PASSES if was_told else None)
             warn_unless_converged(self, known, reason, on_passes=advice)
-        return self
 
     def _should_have_converged(self, run: StreamRun, reason: Reason, verify: bool) -> bool:
         """Whether a gap was to be proven, or was, or time ended what would have gone on."""
@@ -199,7 +206,7 @@ class Streaming(GoesOn):
         return verify or is_proven or run.is_open_ended or reason == StopReason.SECONDS
 
     def _put_away(self, run: StreamRun, saver: Checkpoint, reason: Reason, keep: bool) -> None:
-        """Files of the run: kept if it was cut short, so that it can be taken up again."""
+        """Files of the run: kept if it was cut short, so that it can be resumed."""
         is_on_disk = traits_of(run.solver).keeps_data
         # Out of core the last measurement moves v: more passes go on from the checkpoint before it.
         if reason not in UNFINISHED and not (is_on_disk and reason == StopReason.PASSES):
@@ -234,30 +241,13 @@ class Streaming(GoesOn):
             )
         self._check_unchanged()
         self._columns, self._is_fixed = int(self.n_features_in_), True
-        self.certificate_ = self._proven(as_stream(stream), fingerprint)
+        self.certificate_ = self._way().prove(as_stream(stream), fingerprint)
         return self.certificate_
 
-    def _proven(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
-        """The certificate of the model, by a pass over the data with this fingerprint."""
-        if self.certificate_ is None:
-            name = type(self.solver_).__name__
-            raise ValueError(f"{name} has no certificate: {self.uncertified_}.")
-        weights = self._flat_weights()
-        geometry = self._geometry(weights.size)
-        has_rows = geometry.is_plain and getattr(self, "rescaling", "margin") == "margin"
-        planes = {"dual_w": weights, "has_rows": has_rows}
-        measured, found = measure_stream(stream, self._oracle_of, weights, **planes)
-        check_same(fingerprint, found, stream.name)
-        dual = self.certificate_.dual - geometry.lost_by(measured.lost_by_planes)
-        return measured.certificate(geometry, weights, dual)
-
     def _fit_rows(self, X, y, weights):
-        """`fit` by a streaming solver: passes over the rows until `tol` is proven."""
-        most = self.max_passes
-        passes = None if most is None else max(1, int(most))
+        """`fit` by passes over the rows, as if they were a stream."""
         names = getattr(self, "feature_names_in_", None)
-        self._run = None
-        self.fit_stream(ArrayStream(X, y, weight=weights), passes=passes, verify=True)
+        self._way().fit_rows(X, y, weights)
         if names is not None:
             self.feature_names_in_ = names
         return self
@@ -268,40 +258,26 @@ class Streaming(GoesOn):
         """Before any work is done."""
         check_parameters(self)
 
-    def _streaming_solver(self) -> Any:
-        """The solver of a stream, or an error in words."""
-        is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        solver = StreamingDual() if is_auto else named_solver(self.solver)
-        if not traits_of(solver).learns("stream"):
-            known = ", ".join(names_that(lambda traits: traits.learns("stream")))
-            raise ValueError(
-                f"solver is {solver!r}, which needs all data at once; streams are learnt from by "
-                f"{known}."
-            )
-        return solver
-
-    def _new_run(self, rng: np.random.Generator | None = None) -> StreamRun:
-        solver = self._streaming_solver()
-        if self._stops(HeldOut) or getattr(self, "warm_start", False):
-            raise ValueError(
-                "stop=... (but for HeldOut) and warm_start=True are for solvers that have all "
-                "data; a stream is limited by passes and max_seconds."
-            )
+    def _new_run(
+        self, way: Any, rng: np.random.Generator, stream: Stream | None = None
+    ) -> StreamRun:
+        """A run that has learnt nothing yet; what an earlier one left behind is forgotten."""
+        run = way.new_run(rng, stream)
         self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
-        rng = self._new_generator() if rng is None else rng
-        return StreamRun(solver, self._geometry, rng, self._oracle_of, self.tol)
+        return run
 
     def _new_generator(self) -> np.random.Generator:
         """Random numbers of a fit."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return np.random.default_rng(seed)
 
-    def _watch(self, run: StreamRun, stream: Stream | None) -> None:
+    def _watch(self, way: Any, run: StreamRun, stream: Stream | None) -> None:
         """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
         if isinstance(stream, ArrayStream):
             run.expect(stream.n_rows)
         if self._asked(HeldOut) is not None:
-            run.watched["held_out_loss"] = self._held_out
+            run.watched["held_out_loss"] = way.held_out
+        way.watch(run, stream)
 
     def _asked(self, kind: type) -> Any:
         """The rule of a kind among those of `stop`, or None."""
@@ -312,28 +288,12 @@ class Streaming(GoesOn):
         """Whether a rule is given that a stream cannot follow."""
         return not all(isinstance(r, allowed) for r in each_rule(getattr(self, "stop", None)))
 
-    def _held_out(self, run: StreamRun) -> float:
-        """The mean loss on held-out data now."""
-        self.n_features_in_ = self._columns
-        rule = self._asked(HeldOut)
-        return self._mean_loss(self._other_rows(rule.X), rule.y, run.learner.w)
-
     def _other_rows(self, X):
         """Held-out inputs with the columns of the model."""
         return with_columns(X, self.n_features_in_)
 
-    def _oracle_of(self, chunk: Chunk):
-        """The examples of a chunk as an oracle, or an error that names the row."""
-        if chunk.y is None:
-            raise StreamError(f"{chunk.source}: there are no labels to learn from.")
-        check_weights(chunk)
-        X = self._inputs(chunk)
-        problem, target, weights = self._encode(chunk, X)
-        check_size(problem.n_features)
-        params = self.C, weights, getattr(self, "rescaling", "margin")
-        oracle = make_oracle(problem, X, target, *params)
-        check_magnitudes(oracle)
-        return oracle
+    def _check_oracle(self, oracle: Any, chunk: Chunk) -> None:
+        """Look at the examples of a chunk once more, as an oracle."""
 
     def _inputs(self, chunk: Chunk):
         """X of a chunk with as many columns as any chunk so far, finite."""
@@ -360,18 +320,13 @@ class Streaming(GoesOn):
     def _geometry(self, n_weights: int) -> Geometry:
         return shaped_geometry(self, n_weights, self._n_outputs)
 
-    def _settle(self, run: StreamRun, reason: Reason | None) -> None:
+    def _settle(self, way: Any, run: StreamRun, reason: Reason | None) -> None:
         """Set the fitted attributes from the run."""
         self.n_features_in_ = self._columns
-        hand_over(self, run.learner.w)
+        way.settle(run)
         self._certificate = run.certificate
-        self.uncertified_ = run.uncertified
-        self._set_books(run, reason)
-
-    def _set_books(self, run: StreamRun, reason: Reason | None) -> None:
-        """What is known of the fit, whatever was learnt."""
         self.history_ = run.history
-        self.solver_ = self._streaming_solver()
+        self.solver_ = way.solver
         self._trained = self._shaping_params()
         self.stopped_by_ = reason or StopReason.STREAM
         self.fingerprint_ = Fingerprint(run.fingerprint.count, run.fingerprint.total)

@@ -98,7 +98,7 @@ def online(data: str, n: int | None, loss: str | None, seed: int) -> dict[str, A
 def batch(data: str, n: int | None) -> dict[str, Any]:
     """Crammer and Singer's machine: several epochs, each finished, and the gap that is left."""
     rows, C = digits(data).few(n, n), PARAMETERS[data][0]
-    solver = LaRank(epochs=EPOCHS, finish=True, tau=0.002, memory=UNBOUNDED)
+    solver = LaRank(passes=EPOCHS, finish=True, tau=0.002, memory=UNBOUNDED)
     learner, seconds = trained(solver, rows, data, 0)
     evaluations = learner.support.n_evaluations
     order = np.random.default_rng(0).permutation(len(rows.y))
@@ -147,7 +147,7 @@ def trained(
     task = KernelTask("classes", 10, cost=cost, C=C)
     learner = solver.kernel_learner(task, support, np.random.default_rng(seed))
     begin = time.process_time()
-    for _ in range(solver.epochs):
+    for _ in range(solver.passes):
         for row in range(0, len(y), PART):
             part = slice(row, min(row + PART, len(y)))
             learner.absorb(Part(X[part], y[part], np.full(part.stop - row, C)), row)

@@ -54,7 +54,7 @@ def trace(
     """The four quantities along the steps."""
     rows = binary(data).few(n, n)
     solver = FunctionalDescent(
-        epochs=epochs,
+        passes=epochs,
         sample=k,
         schedule=SCHEDULES[schedule],
         residuals=RESIDUALS[residuals],

@@ -90,8 +90,8 @@ READINGS: dict[str, dict[str, Any]] = {
     "samples of 100": {"sample": 100},
     "rows in one random order": {"working_set": InOrder()},
     "samples drawn by importance": {"working_set": ImportanceDraws()},
-    "one epoch": {"epochs": 1},
-    "four epochs": {"epochs": 4},
+    "one epoch": {"passes": 1},
+    "four epochs": {"passes": 4},
 }
 
 Make = Callable[[int], Any]
@@ -143,7 +143,7 @@ def compared(data: str, method: str, n: int | None, C: float, seed: int) -> dict
     few = rows.few(None, CURVE_ROWS)
     k = sample_of(len(rows.y))
     solver = methods()[method][0](k)
-    part = k * max(1, round(solver.epochs * len(rows.y) / POINTS / k))
+    part = k * max(1, round(solver.passes * len(rows.y) / POINTS / k))
     if method == "SampledCuts":  # learns at the end of an epoch
         part = len(rows.y)
     curve: list[list[float]] = []

@@ -5,8 +5,9 @@
 symbol      code    meaning
 cut t       Z, b    sum_i C_i delta_i as coefficients by slot, and sum_i C_i loss_i, of the planes
                     most violated at f; cut 0 is (0, 0), that of the truths
-            P       values of the cuts at all examples: f(x_i) = sum_t a_t P_it
-G           G       <cut, cut'> = sum_i Z_it P_it'
+            P       values of the cuts at all examples: f(x_i) = sum_t a_t P_it, times kappa
+                    where there is an output kernel
+G           G       <cut, cut'> = sum_i Z_it (P_it' kappa)
 a           a       weights of the cuts, sum 1: f = sum_t a_t Z_t
 
 All examples are kept. The scores at all of them cost no kernel values but those of each new cut,
@@ -100,7 +101,7 @@ class KernelCuts(NoBias):
     def _test(self, slots: np.ndarray) -> None:
         """Predictions before anything is learnt from these examples."""
         scores = np.einsum("t,tsk->sk", self.a, self.P[:, slots].astype(np.float64))
-        losses = self.margins.losses(scores, self.table["Y"][slots])
+        losses = self.margins.losses(self.margins.mixed(scores), self.table["Y"][slots])
         self.progressive.add(slots.size, float(losses.sum()))
 
     def tidy(self, n_new: int) -> None:
@@ -132,7 +133,7 @@ class KernelCuts(NoBias):
         # 1. the objective at f
         Y, C = self.table["Y"], self.table["C"]
         scores = np.einsum("t,tsk->sk", self.a, self.P[:, :n].astype(np.float64))
-        rho = self.margins.residuals(scores, Y)
+        rho = self.margins.residuals(self.margins.mixed(scores), Y)
         hinges = np.maximum(rho.max(axis=1), 0.0)
         square = float(self.a @ self.G @ self.a)
         primal, dual = 0.5 * square + float(C @ hinges), self.b @ self.a - 0.5 * square
@@ -204,7 +205,8 @@ class KernelCuts(NoBias):
             some = np.arange(begin, min(begin + step, n))
             values = self.support.between(patterns[some], patterns[chosen])
             self.P[slot, some] = values @ cut[chosen]
-        row = np.einsum("sk,tsk->t", cut[chosen].astype(np.float64), self.P[:, chosen])
+        z = self.margins.mixed(cut[chosen].astype(np.float64))
+        row = np.einsum("sk,tsk->t", z, self.P[:, chosen])
         self.G[slot], self.G[:, slot] = row, row
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
@@ -222,7 +224,7 @@ class KernelCuts(NoBias):
     @property
     def coefficients(self) -> np.ndarray:
         """Of the function of least objective."""
-        return self.table["f"].copy()
+        return self.margins.mixed(self.table["f"]).copy()
 
     @property
     def dual_variables(self) -> np.ndarray | None:

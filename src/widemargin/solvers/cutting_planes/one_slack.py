@@ -65,9 +65,9 @@ class OneSlack:
     patience: int = 50
     tol: float = 0.2
 
-    epochs: ClassVar[int] = 2
+    passes: ClassVar[int] = 2
     traits: ClassVar[Traits] = Traits(
-        Linear(), KernelMachines(("binary", "classes"), ("loss", "rescaling"))
+        Linear(), KernelMachines(("binary", "classes"), ("loss", "rescaling", "output_kernel"))
     )
 
     def __post_init__(self):

@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ...kernels.support import Support
-from ...parameters import NOT_NEGATIVE, check_numbers, whole
+from ...parameters import EPOCHS, NOT_NEGATIVE, Respelt, check_numbers, whole
 from ...run.bounds import DualPoint, no_point
 from ...stopping import StopReason
 from ..functional_descent.damping import sample_size
@@ -50,14 +50,14 @@ class Sampled(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SampledCuts:
+class SampledCuts(Respelt):
     """One slack, one cut an epoch, each of a random sample.
 
     Parameters
     ----------
     sample : int, optional
         Examples of a cut; by default 1 % of the data.
-    epochs : int
+    passes : int
         The fit ends when so many times the number of all examples have been drawn.
     patience : int
         Cuts after which one without weight is dropped.
@@ -66,21 +66,22 @@ class SampledCuts:
     """
 
     sample: int | None = None
-    epochs: int = 2
+    passes: int = 2
     patience: int = 50
     tol: float = 0.05
 
+    respelt: ClassVar[dict[str, str]] = EPOCHS
     traits: ClassVar[Traits] = Traits(
         Linear(),
         KernelMachines(
             ("binary", "classes"),
-            ("loss", "rescaling"),
+            ("loss", "rescaling", "output_kernel"),
             "cuts of samples are estimates: the program over them bounds nothing",
         ),
     )
 
     def __post_init__(self):
-        check_numbers(self, sample=whole(1).or_none, epochs=whole(1), patience=whole(0))
+        check_numbers(self, sample=whole(1).or_none, passes=whole(1), patience=whole(0))
         check_numbers(self, tol=NOT_NEGATIVE)
 
     def init(self, oracle, geometry, start=None) -> Sampled:
@@ -89,7 +90,7 @@ class SampledCuts:
         size = min(sample_size(self.sample, n)[0], n)
         cuts = OneSlack().init(oracle, geometry, start)
         members = [np.zeros(0, np.int64) for _ in cuts.a]
-        given = n / size, 1.0, cuts.v, cuts.w, 0, float(self.epochs * n)
+        given = n / size, 1.0, cuts.v, cuts.w, 0, float(self.passes * n)
         first = no_point(oracle.n_features)
         return Sampled(cuts, members, *given, first, geometry.bounded_dual(first).lower)
 

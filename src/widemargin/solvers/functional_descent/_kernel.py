@@ -6,7 +6,8 @@ in `_tracks.py`; the local problems are solved in `_local_problems.py`, or by cu
 
 symbol      code        meaning
 f_t, mean   A, M        coefficients by slot, track and output
-f_t(x_s)    F           scores of the patterns themselves, where a track revisits
+f_t(x_s)    F           scores of the patterns themselves, where a track revisits; an output kernel
+                        multiplies them, and all sums of patterns, where margins are made
             H           what patterns inherited, a part of A; with a budget only
 e           errors      of f and of its mean, by track
 W           working     the sample, and the old patterns that a step takes along
@@ -168,7 +169,7 @@ class KernelDescent(NoObjective):
         )
         self._take_units(sample)
         scores, means = self._scores(sample.rows)
-        self._test(means, Y, omega, np.flatnonzero(new))
+        self._test(self.margins.mixed(means), Y, omega, np.flatnonzero(new))
         steps, after = np.zeros_like(scores), np.zeros_like(scores)
         for track in range(len(self.tracks)):
             found = self._revisit if self.tracks[track].revisit else self._step
@@ -232,7 +233,7 @@ class KernelDescent(NoObjective):
             self.own[0] = square / self.own[1] or 1.0
 
     def _scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f_t and the means of a sample, (n, tracks, outputs)."""
+        """f_t and the means of a sample, (n, tracks, outputs), before an output kernel."""
         A, shape = self.table["A"], (len(rows), *self.table["A"].shape[1:])
         both = np.concatenate([flat(A), flat(self._means)], axis=1)
         found = (rows @ both.astype(rows.dtype)).astype(np.float64)
@@ -250,7 +251,7 @@ class KernelDescent(NoObjective):
 
     def _step(self, track: int, sample: Sample, scores: np.ndarray):
         """u_t of the sample: what its coefficients grow by; scores of patterns are not kept."""
-        rho = self.margins.residuals(scores, sample.Y)
+        rho = self._residuals(scores, sample.Y)
         hinges = np.maximum(rho.max(axis=1), 0.0)
         rho = self.solver.residuals.of(rho)
         bound = float(sample.omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
@@ -259,7 +260,7 @@ class KernelDescent(NoObjective):
         def solve(damping: float) -> Local:
             U = sample.omega / (self.k * damping)
             given = sample.K, self.margins.is_binary, rho, sample.Y, U, tolerance / damping
-            return self.solve_local(*given, scale=self._scales(sample.Y))
+            return self.solve_local(*given, **self._metric(sample.Y))
 
         if isinstance(self.solver.schedule, Radius):
             radius = self.solver.schedule.at(self.n_steps, self.k, self.n)
@@ -287,17 +288,17 @@ class KernelDescent(NoObjective):
         known = np.flatnonzero(sample.slots >= 0)
         held[known], held[n:] = own[sample.slots[known]], own[old]
         before = np.concatenate([scores, F[old]])
-        rho = self.margins.residuals(before - K @ held, Y)
+        rho = self._residuals(before - K @ held, Y)
         # 3. its step
         tolerance = self._tolerance(LOOSE, sample) / damping
         U = omega / (self.k * damping)
-        binary, scale = self.margins.is_binary, self._scales(Y)
-        found = self.solve_local(K, binary, rho, Y, U, tolerance, held, scale)
+        given = K, self.margins.is_binary, rho, Y, U, tolerance, held
+        found = self.solve_local(*given, **self._metric(Y))
         change = found.coefficients - held
         A[old] += change[n:]
         single = change.astype(rows.dtype)
         F += single[:n].T.dot(sample.rows).T + single[n:].T.dot(rows).T
-        hinges = np.maximum(self.margins.residuals(scores, sample.Y).max(axis=1), 0.0)
+        hinges = np.maximum(self._residuals(scores, sample.Y).max(axis=1), 0.0)
         bound = float(omega @ np.maximum(rho.max(axis=1), 0.0)) / self.k
         self._note(track, sample, hinges, bound, damping, found)
         return change[:n], before[:n] + K[:n] @ change
@@ -307,16 +308,20 @@ class KernelDescent(NoObjective):
         asked = self.solver.tolerance or usual
         return inner_tolerance(asked, float(self.own[1]), sample.omega, self.k)
 
-    def _scales(self, Y: np.ndarray) -> np.ndarray | None:
-        """What slack rescaling multiplies delta by, where it is asked for."""
-        if self.margins.is_binary or self.margins.rescaling == "margin":
-            return None
-        return self.margins.scales[Y.astype(np.int64)]
+    def _residuals(self, sums: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Residual margins of what patterns sum to, before an output kernel."""
+        return self.margins.residuals(self.margins.mixed(sums), Y)
+
+    def _metric(self, Y: np.ndarray) -> dict[str, np.ndarray | None]:
+        """What slack rescaling multiplies delta by, and the output kernel, where asked for."""
+        is_plain = self.margins.is_binary or self.margins.rescaling == "margin"
+        scale = None if is_plain else self.margins.scales[Y.astype(np.int64)]
+        return {"scale": scale, "kappa": self.task.output_kernel}
 
     def _overdue(self, own, F, track: int, damping: float, sample: Sample) -> np.ndarray:
         """The old patterns with the largest shares of the duality gap."""
         Y, U = self.table["Y"], self.table["omega"] / (self.k * damping)
-        gaps = self.margins.gaps(self.margins.residuals(F, Y), own, Y, U)
+        gaps = self.margins.gaps(self._residuals(F, Y), own, Y, U)
         gaps[sample.slots[sample.slots >= 0]] = 0.0
         gaps[~np.any((own != 0.0) | (self.table["M"][:, track] != 0.0), axis=1)] = 0.0  # of others
         most = int(np.ceil(self.tracks[track].revisit * self.k))
@@ -380,7 +385,7 @@ class KernelDescent(NoObjective):
     @property
     def coefficients(self) -> np.ndarray:
         """Of the best track's mean, or without one of its f."""
-        return self._means[:, self.tracks.best].copy()
+        return self.margins.mixed(self._means[:, self.tracks.best]).copy()
 
     @property
     def n_kept(self) -> int:

@@ -9,7 +9,7 @@ as in `_local_problems.py`, whose symbols these are. All examples share one slac
 symbol      code    meaning
 cut t       Z, b    sum_i U_i delta_i as coefficients of the sample, sum_i U_i rho_i, of the planes
                     most violated at u; cut 0 is (0, 0), that of the truths
-            P       values of the cuts at the sample, K Z_t
+            P       values of the cuts at the sample, K Z_t, through an output kernel K Z_t kappa
 G           G       <cut, cut'> = <Z_t, P_t'>
 a           a       weights of the cuts, sum 1: u = sum_t a_t Z_t
 gap                 sum_i U_i h_i - <a, b - G a>, what the newest cut exceeds the slack by
@@ -76,9 +76,12 @@ class SamplePlanes(NamedTuple):
         return alpha
 
 
-def cut_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale=None) -> Local:
+def cut_local(
+    K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale=None, kappa=None
+) -> Local:
     """u of one sample; takes what `solve_local` takes, and counts each look at an example."""
     K = np.asarray(K, np.float64)
+    values = (lambda z: K @ z) if kappa is None else (lambda z: K @ z @ kappa)
     planes = planes_of(is_binary, rho, Y, U, scale)
     n, m = len(U), 16
     Z, P = np.zeros((m, *rho.shape)), np.zeros((m, *rho.shape))
@@ -88,7 +91,7 @@ def cut_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale
     if start is not None:
         a[0], a[1], made = 0.0, 1.0, 2
         Z[1], b[1] = planes.sum_of(planes.held(start))
-        P[1] = K @ Z[1]
+        P[1] = values(Z[1])
         G[1, 1] = float(np.vdot(Z[1], P[1]))
     while True:
         # 1. the cut at u, and the gap
@@ -102,7 +105,7 @@ def cut_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale
             G = resized(resized(G, m), m, 1)
         Z[made], b[made] = planes.sum_of(alpha)
         # 2. its products with all cuts
-        P[made] = K @ Z[made]
+        P[made] = values(Z[made])
         G[made] = np.tensordot(P, Z[made], 2)
         G[:, made] = G[made]
         made += 1

@@ -34,9 +34,13 @@ Slack rescaling: delta is multiplied by scale_ic, 0 at the truth, and
     h_ic = rho_ic + scale_ic (v_ic - v_i,y_i)
 
 The block is no projection any more. It is solved by pairs: some of a moves from the class of least
-h to that of the largest, whose curvature is
+h to that of the largest, which changes the coefficients of x_i in the direction q, of the curvature
 
-    K_ii (scale_up^2 + scale_down^2 + (scale_up - scale_down)^2)
+    K_ii q' kappa q       q = (scale_up - scale_down) e_y - scale_up e_up + scale_down e_down
+
+where kappa is the identity. An **output kernel** kappa makes v = K b kappa of coefficients b. Its
+blocks are no projections either: they are solved by the same pairs, with scales of 1 if the loss
+rescales none.
 """
 
 from __future__ import annotations
@@ -65,7 +69,9 @@ class Local(NamedTuple):
     steps: int
 
 
-def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale=None) -> Local:
+def solve_local(
+    K, is_binary: bool, rho, Y, U, tolerance: float, start=None, scale=None, kappa=None
+) -> Local:
     """u of one sample.
 
     Parameters
@@ -82,6 +88,8 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, sca
         Coefficients to begin with; what exceeds U is cut.
     scale : array (n, outputs), optional
         What delta is multiplied by, of several classes under slack rescaling.
+    kappa : array (outputs, outputs), optional
+        The output kernel of several classes.
     """
     n, most = len(U), MOST_STEPS * len(U)
     if is_binary:
@@ -91,10 +99,13 @@ def solve_local(K, is_binary: bool, rho, Y, U, tolerance: float, start=None, sca
             v = np.ascontiguousarray(K @ (sign * beta), np.float64)
         gap, steps = solve_boxes(K, sign, rho[:, 0].copy(), U, beta, v, tolerance, most)
         b, v = (sign * beta)[:, None], v[:, None]
-    elif scale is not None:
+    elif scale is not None or kappa is not None:
         label = Y.astype(np.int64)
-        b, gap, steps = solve_scaled(K, label, rho, np.asarray(scale), U, tolerance, most, start)
-        v = np.ascontiguousarray(K @ b, np.float64)
+        scale = np.ones_like(rho) if scale is None else np.asarray(scale)
+        kappa = np.eye(rho.shape[1]) if kappa is None else np.ascontiguousarray(kappa, np.float64)
+        given = K, label, rho, scale, kappa, U
+        b, gap, steps = solve_scaled(*given, tolerance, most, start)
+        v = np.ascontiguousarray(K @ b @ kappa, np.float64)
     else:
         label, everyone = Y.astype(np.int64), np.arange(n)
         b, v = np.zeros_like(rho), np.zeros_like(rho)
@@ -131,15 +142,15 @@ def duals_within(start, scale, U) -> np.ndarray:
     return a * np.minimum(1.0, U / np.where(held > 0.0, held, 1.0))[:, None]
 
 
-def solve_scaled(K, label, rho, scale, U, tolerance: float, most: int, start):
-    """(coefficients, gap, steps) under slack rescaling."""
+def solve_scaled(K, label, rho, scale, kappa, U, tolerance: float, most: int, start):
+    """(coefficients, gap, steps) under slack rescaling or with an output kernel."""
     everyone, a = np.arange(len(U)), np.zeros_like(rho)
     if start is not None:
         a = duals_within(start, scale, U)
     a[everyone, label] = np.maximum(U - a.sum(axis=1), 0.0)
     b = coefficients_of(a, scale, label)
-    v = np.ascontiguousarray(K @ b, np.float64)
-    gap, steps = solve_pairs(K, label, rho, scale, U, a, v, tolerance, most)
+    v = np.ascontiguousarray(K @ b @ kappa, np.float64)
+    gap, steps = solve_pairs(K, label, rho, scale, kappa, U, a, v, tolerance, most)
     return coefficients_of(a, scale, label), gap, steps
 
 
@@ -240,10 +251,10 @@ def solve_simplices(K, label, rho, U, a, v, tolerance, most):
 
 
 @kernel
-def solve_pairs(K, label, rho, scale, U, a, v, tolerance, most):
-    """`solve_simplices` of scaled planes; the truth's scale counts as 0."""
+def solve_pairs(K, label, rho, scale, kappa, U, a, v, tolerance, most):
+    """`solve_simplices` of scaled planes or with `kappa`; the truth's scale counts as 0."""
     n, C = rho.shape
-    h, change = np.empty(C), np.empty(C)
+    h, change = np.empty(C), np.empty(C)  # of the scores kappa b of this example, but for K_ii
     gap, steps = scaled_gap(label, rho, scale, U, a, v, h), 0
     while gap > tolerance and steps < most:
         moved, share = False, 0.1 * tolerance / n
@@ -266,7 +277,11 @@ def solve_pairs(K, label, rho, scale, U, a, v, tolerance, most):
                     break
                 one = scale[i, up] if up != y else 0.0
                 two = scale[i, down] if down != y else 0.0
-                curve = K[i, i] * (one * one + two * two + (one - two) * (one - two))
+                rest = one - two
+                curve = one * one * kappa[up, up] + two * two * kappa[down, down]
+                curve += rest * (rest * kappa[y, y] - 2.0 * one * kappa[y, up])
+                curve += 2.0 * two * (rest * kappa[y, down] - one * kappa[up, down])
+                curve *= K[i, i]
                 size, rise = a[i, down], h[up] - h[down]
                 if rise < curve * size:
                     size = rise / curve
@@ -274,11 +289,9 @@ def solve_pairs(K, label, rho, scale, U, a, v, tolerance, most):
                 a[i, down] = a[i, down] - size if size < a[i, down] else 0.0
                 moved = True
                 # 2. the margins of this example follow
-                change[y] += size * (one - two)
-                if up != y:
-                    change[up] -= size * one
-                if down != y:
-                    change[down] += size * two
+                for c in range(C):
+                    q = rest * kappa[y, c] - one * kappa[up, c] + two * kappa[down, c]
+                    change[c] += size * q
                 for c in range(C):
                     if c != y:
                         above = v[i, c] - v[i, y] + K[i, i] * (change[c] - change[y])

@@ -84,7 +84,7 @@ class PlaneDescent(WithoutObjective):
         made = solver.inner.of_planes(oracle, geometry, solver.residuals.ceiling)
         self.local: Ascent | Cutting = made
         self.kept: list[Revisits] = []  # of the tracks in the first pass
-        if n is not None and solver.epochs > 1 and solver.along:
+        if n is not None and solver.passes > 1 and solver.along:
             self.kept = [Revisits(oracle, geometry, first, solver.along) for _ in self.tracks]
         rule = solver.working_set
         window = rule.window or (10 * self.k if n is None else n)

@@ -119,7 +119,7 @@ class FunctionalDescent(Respelt):
 
     Parameters
     ----------
-    epochs : int
+    passes : int
         Passes over the data that `fit` makes.
     sample : int, optional
         k, examples of a step; by default 1 % of the data, or 100 where its number is not known.
@@ -162,7 +162,7 @@ GivenDamping or Radius
     array([[-1.,  1.,  1., -1.]])
     """
 
-    epochs: int = 2
+    passes: int = 2
     sample: int | None = None
     working_set: Any = field(default_factory=InOrder)
     schedule: Any = field(default_factory=AutoDamping)
@@ -174,7 +174,7 @@ GivenDamping or Radius
 
     traits: ClassVar[Traits] = Traits(
         Linear(SOURCES, uncertified=UNCERTIFIED),
-        KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
+        KernelMachines(("binary", "classes"), ("loss", "rescaling", "output_kernel"), UNCERTIFIED),
     )
 
     respelt: ClassVar[dict[str, str]] = RESPELT
@@ -184,7 +184,7 @@ GivenDamping or Radius
         for name, kinds in CHOICES.items():
             check_choice(self, name, kinds, **WORDS[name])
         check_budget(self)
-        check_numbers(self, epochs=whole(1), sample=whole(1).or_none)
+        check_numbers(self, passes=whole(1), sample=whole(1).or_none)
         check_numbers(self, tolerance=POSITIVE.or_none, average=NOT_NEGATIVE.or_none)
         if self.schedule.revisit and isinstance(self.residuals, ClampedResiduals):
             raise ValueError("revisit is for free residuals: use residuals=FreeResiduals().")
@@ -199,6 +199,11 @@ GivenDamping or Radius
     ) -> KernelDescent:
         """A learner without patterns."""
         check_task(self, task)
+        if self.budget is not None and task.output_kernel is not None:
+            raise ValueError(
+                "A budget of functional descent does not know output kernels; leave one of them "
+                "out, or use SVMD."
+            )
         return KernelDescent(self, task, support, rng)
 
     # -------------------------------------------------------------- linear models, on planes
@@ -220,7 +225,7 @@ GivenDamping or Radius
     def done(self, epochs: int, mistakes: Mistakes) -> StopReason | None:
         """Enough passes."""
         numbers = mistakes.numbers or {}
-        return StopReason.EPOCHS if numbers.get("epochs", 0.0) >= self.epochs else None
+        return StopReason.EPOCHS if numbers.get("epochs", 0.0) >= self.passes else None
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> PlaneDescent:
         """A learner of streams of examples like those of the oracle."""

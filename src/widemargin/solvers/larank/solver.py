@@ -25,7 +25,7 @@ import numpy as np
 
 from ...kernels.gram import BESIDE, Gram
 from ...kernels.support import Blocks, Support, resized
-from ...parameters import NOT_NEGATIVE, POSITIVE, check_numbers, whole
+from ...parameters import EPOCHS, NOT_NEGATIVE, POSITIVE, Respelt, check_numbers, whole
 from ...saving.schema import MOST, Array, Relation, Schema
 from ...saving.tensorfile import under
 from ..dual_coordinate.box import shuffle
@@ -65,12 +65,12 @@ SLOTTED = ("beta", "score", "own", "bound", "label", "row", "live", "place", "fr
 
 
 @dataclass(frozen=True)
-class LaRank:
+class LaRank(Respelt):
     """One pass of LaRank: the 0-1 loss in the margin.
 
     Parameters
     ----------
-    epochs : int
+    passes : int
         Passes over the data.
     schedule : "work" or "evaluations"
         What a gain of the dual is divided by; see the head of this file.
@@ -99,7 +99,7 @@ class LaRank:
     (2, True)
     """
 
-    epochs: int = 1
+    passes: int = 1
     schedule: str = "work"
     finish: bool = True
     tau: float = 0.03
@@ -107,13 +107,14 @@ class LaRank:
     block: int = 64
     window: float = 10_000.0
 
+    respelt: ClassVar[dict[str, str]] = EPOCHS
     traits: ClassVar[Traits] = Traits(kernel=KernelMachines(("classes",), ("output_kernel",)))
 
     def __post_init__(self):
         if self.schedule not in SCHEDULES:
             known = ", ".join(map(repr, SCHEDULES))
             raise ValueError(f"schedule is {self.schedule!r}; known are {known}.")
-        check_numbers(self, epochs=whole(1), block=whole(1), tau=NOT_NEGATIVE)
+        check_numbers(self, passes=whole(1), block=whole(1), tau=NOT_NEGATIVE)
         check_numbers(self, memory=POSITIVE.or_none, window=POSITIVE)
 
     def kernel_learner(
@@ -128,6 +129,7 @@ class LaRank:
 class SOnline(LaRank):
     """As `LaRank`, with the loss of the task in the margin."""
 
+    respelt: ClassVar[dict[str, str]] = EPOCHS
     traits: ClassVar[Traits] = Traits(
         kernel=KernelMachines(("classes",), ("loss", "output_kernel"))
     )

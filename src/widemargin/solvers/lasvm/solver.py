@@ -33,7 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...kernels.gram import BESIDE, Gram
 from ...kernels.support import Block, Blocks, Support, resized
-from ...parameters import POSITIVE, check_numbers, whole
+from ...parameters import EPOCHS, POSITIVE, Respelt, check_numbers, whole
 from ...saving.schema import Relation, Schema
 from ...saving.tensorfile import under
 from ...system.sentences import Option, Sentence
@@ -63,7 +63,7 @@ PARTNERS = ("first_order", "second_order")
 
 
 @dataclass(frozen=True)
-class LaSVM:
+class LaSVM(Respelt):
     """Online kernel machine of two classes, with or without a bias.
 
     After one pass it is near the optimum, after two with Finish mostly within a few thousandths of
@@ -72,7 +72,7 @@ class LaSVM:
 
     Parameters
     ----------
-    epochs : int
+    passes : int
         Passes over the data that `fit` makes.
     finish : bool
         Whether a pass ends with Finish: the patterns kept are optimised until no pair violates.
@@ -111,7 +111,7 @@ class LaSVM:
     array([[-1.,  1.,  1., -1.]])
     """
 
-    epochs: int = 2
+    passes: int = 2
     finish: bool = True
     partner: str = "second_order"
     selection: str = "random"
@@ -122,6 +122,7 @@ class LaSVM:
     most_examples: int | None = None
     stop_outside: bool = False
 
+    respelt: ClassVar[dict[str, str]] = EPOCHS
     traits: ClassVar[Traits] = Traits(kernel=KernelMachines(("binary",), ("loss", "fit_intercept")))
 
     def __post_init__(self):
@@ -129,7 +130,7 @@ class LaSVM:
             if getattr(self, name) not in known:
                 words = ", ".join(map(repr, known))
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {words}.")
-        check_numbers(self, epochs=whole(1), reprocess=whole(0), tau=POSITIVE, memory=POSITIVE)
+        check_numbers(self, passes=whole(1), reprocess=whole(0), tau=POSITIVE, memory=POSITIVE)
         check_numbers(self, among=whole(1).or_none, most_examples=whole(1).or_none)
         if self.most_examples is not None and not self.chooses_from_all:
             raise ValueError(

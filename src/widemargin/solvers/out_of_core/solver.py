@@ -38,7 +38,7 @@ import numpy as np
 from ...arrays.rounding import Bounded
 from ...arrays.vectors import aligned
 from ...geometry import Geometry
-from ...parameters import check_numbers, whole
+from ...parameters import POSITIVE, Respelt, check_numbers, whole
 from ...run.bounds import DualSums, dual_point, dual_sums
 from ...run.loop import concluded
 from ...saving.schema import Array, Entry, Relation, Schema
@@ -59,15 +59,15 @@ FEWEST, MOST, WORK = 5, 40, 4.0  # passes over m kept rows: WORK * n / m within 
 
 
 @dataclass(frozen=True)
-class OutOfCore:
+class OutOfCore(Respelt):
     """Data in blocks on disk, as many passes over them as the gap needs.
 
     Parameters
     ----------
     inner_passes : int
         Passes over the rows in memory: the first over all, the others over those not at rest.
-    block_bytes : int
-        Memory of the rows read at a time. There are two such groups, and as much is kept between
+    memory : float
+        Megabytes of the rows read at a time. There are two such groups, and as much is kept between
         them.
     folder : path-like, optional
         Where the files go; needed to take up a killed run. None: files without a name in the
@@ -88,17 +88,23 @@ class OutOfCore:
     """
 
     inner_passes: int = 5
-    block_bytes: int = BLOCK_BYTES
+    memory: float = BLOCK_BYTES / 2**20
     folder: str | os.PathLike[str] | None = None
 
+    respelt: ClassVar[dict[str, str]] = {"block_bytes": "memory=..., in megabytes"}
     traits: ClassVar[Traits] = Traits(
         Linear(("stream",), problems="rows", heeds=(), keeps_data=True)
     )
 
     def __post_init__(self):
-        check_numbers(self, inner_passes=whole(1), block_bytes=whole(1))
+        check_numbers(self, inner_passes=whole(1), memory=POSITIVE)
         if not isinstance(self.folder, str | os.PathLike | None):
             raise TypeError(f"folder must be None or a path, got {self.folder!r}.")
+
+    @property
+    def block_bytes(self) -> int:
+        """The same in bytes."""
+        return max(1, int(self.memory * 2**20))
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> BlockDual:
         """A learner for data like those of `oracle`, of which nothing is learnt yet."""

@@ -66,7 +66,7 @@ class Pegasos(Respelt):
 
     Parameters
     ----------
-    epochs : int
+    passes : int
         Passes over the data that `fit` makes.
     sample : int
         k, examples of a step. What a part leaves over is a sample that counts as one of k.
@@ -94,7 +94,7 @@ class Pegasos(Respelt):
     array([[-1.,  1.,  1., -1.]])
     """
 
-    epochs: int = 2
+    passes: int = 2
     sample: int = 1
     regularisation: float | None = None
     average: bool = True
@@ -109,7 +109,7 @@ class Pegasos(Respelt):
     usual_budget: ClassVar[Any] = Project  # of the command line
 
     def __post_init__(self):
-        check_numbers(self, epochs=whole(1), sample=whole(1), regularisation=POSITIVE.or_none)
+        check_numbers(self, passes=whole(1), sample=whole(1), regularisation=POSITIVE.or_none)
         check_numbers(self, lag=Numbers(0.0, 1.0, "[)"))
         check_budget(self)
 
@@ -141,7 +141,7 @@ class Pegasos(Respelt):
 
     def done(self, epochs: int, mistakes) -> StopReason | None:
         """Enough passes."""
-        return StopReason.EPOCHS if epochs >= self.epochs else None
+        return StopReason.EPOCHS if epochs >= self.passes else None
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
         """A learner of streams, whose number of examples is not known."""

@@ -68,7 +68,7 @@ class SVMD(Respelt):
         The model to predict with is a mean of f over about this many last examples, at most the
         last quarter of all; None takes f itself, as do budgets that drop patterns, which cannot be
         part of a mean any more. Progressive losses are those of f.
-    epochs : int
+    passes : int
     """
 
     traits: ClassVar[Traits] = Traits(kernel=gradients("SVMD"))
@@ -90,7 +90,7 @@ class SVMD(Respelt):
     offset_step: float = 0.1
     width: float = 1.0
     average: float | None = 5000.0
-    epochs: int = 1
+    passes: int = 1
 
     def __post_init__(self):
         check_common(self)
@@ -138,7 +138,7 @@ class NORMA(Respelt):
     offset_step: float = 0.1
     width: float = 1.0
     average: float | None = 5000.0
-    epochs: int = 1
+    passes: int = 1
 
     def __post_init__(self):
         check_common(self)
@@ -153,7 +153,7 @@ class NORMA(Respelt):
 def check_common(solver: Any) -> None:
     """Refuse parameters without meaning."""
     check_budget(solver)
-    check_numbers(solver, epochs=whole(1), nu=Numbers(0.0, 1.0).or_none)
+    check_numbers(solver, passes=whole(1), nu=Numbers(0.0, 1.0).or_none)
     check_numbers(solver, margin_step=POSITIVE, offset_step=POSITIVE, width=POSITIVE)
     optional = ("step", "regularisation", "margin", "average")
     check_numbers(solver, **dict.fromkeys(optional, POSITIVE.or_none))

@@ -1,7 +1,7 @@
 """What streams of sequences share: files of text, cut only where a sequence ends.
 
 A chunk holds whole sequences. Where it ends depends on nothing but where it begins, so that a
-stream taken up at a position goes on with the same chunks.
+stream resumed at a position goes on with the same chunks.
 """
 
 from __future__ import annotations
