@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import widemargin
+from widemargin import estimators
 from widemargin.arrays.rows import as_rows
 from widemargin.geometry import Geometry
 from widemargin.layouts import BoxRows, ClassRows, Layout, NodeRows, SeparateRows
@@ -306,3 +307,31 @@ def test_every_layout_has_all_that_layouts_have():
         assert data.with_rows(rows, data.truth) == data
         with pytest.raises(ValueError, match="X has 2 rows"):
             check_layout(data, n + data.truth.size)
+
+
+# ------------------------------------------------------------------------ random numbers, names
+
+
+def draws_seed(node: ast.AST) -> bool:
+    """Whether this is `randint(2**31 - 1)`, a seed drawn from `random_state`."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return is_call and node.func.attr == "randint"  # type: ignore[attr-defined]
+
+
+def test_one_way_from_random_state_to_a_generator():
+    assert found(draws_seed) == {("arrays/random.py", "seed_of")}
+
+
+def test_one_list_of_estimators():
+    """`widemargin` offers what `estimators` lists, and nobody else lists most of them."""
+    listed = set(estimators.__all__)
+    assert {name for name, home in widemargin._HOMES.items() if home == "estimators"} == listed
+    assert listed <= set(widemargin.__all__)
+    lists = set()
+    for name, tree in SOURCES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Tuple | ast.List | ast.Set):
+                texts = {getattr(item, "value", None) for item in node.elts}
+                if len(texts & listed) > len(listed) // 2:
+                    lists.add(name)
+    assert lists == {"__init__.py", "estimators/__init__.py"}

@@ -23,10 +23,12 @@ from widemargin.solvers import (
     GivenDamping,
     ImportanceDraws,
     InOrder,
+    LaSVM,
     LinearDamping,
     Merge,
     Oldest,
     OneSlackCuts,
+    OutOfCore,
     Pegasos,
     PowerDamping,
     Project,
@@ -61,7 +63,7 @@ DESCENT = {
     ("old", "new"),
     [
         ({}, {}),
-        ({"epochs": 3, "revisit": 0.5}, {"epochs": 3, "schedule": AutoDamping(revisit=0.5)}),
+        ({"epochs": 3, "revisit": 0.5}, {"passes": 3, "schedule": AutoDamping(revisit=0.5)}),
         ({"scale": 0.1}, {"schedule": AutoDamping(0.1)}),
         ({"schedule": "constant", "scale": 0.1}, {"schedule": ConstantDamping(0.1)}),
         ({"schedule": "linear", "revisit": 2.0}, {"schedule": LinearDamping(revisit=2.0)}),
@@ -98,6 +100,12 @@ def test_budgets_became_objects(kind):
         )
     old = {"buffer": None, "budget": "oldest", "megabytes": 256.0}
     assert restored({"solver": kind.__name__, "fields": fields | old}, {}) == kind()
+
+
+def test_epochs_became_passes_and_bytes_megabytes():
+    assert restored({"solver": "LaSVM", "fields": {"epochs": 3}}, {}) == LaSVM(passes=3)
+    value = {"solver": "OutOfCore", "fields": {"block_bytes": 1 << 19}}
+    assert restored(value, {}) == OutOfCore(memory=0.5)
 
 
 def test_solvers_inside_others():

@@ -7,5 +7,6 @@ sparse_rows        sparse rows in slots, and products of all pairs
 coordinate_sums    compiled sums over coordinates
 boxes              IoU, suppression and means of boxes in images
 vectors            loops over vectors of four doubles, written in LLVM
+random             generators of fits
 rounding           numbers with bounds on their error, sums to twice the digits
 """

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays.magnitudes import check_magnitudes
 from ..arrays.matrices import checked_items
+from ..arrays.random import generator_of
 from ..checking import check_first
 from ..geometry import check_size
 from ..oracle.compiled import CompiledOracle
@@ -101,13 +101,12 @@ class LatentEstimator(ProblemEstimator):
 
         auto = isinstance(self.solver, str) and self.solver == "auto"
         callbacks = SklearnCallbacks(self, given[0], given[1], self._attributes)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         outcome = concave_convex(
             LatentData(problem, X, Y, oracle_of),
             hidden,
             lambda oracle: pick_solver(oracle, geometry) if auto else named_solver(self.solver),
             geometry,
-            np.random.default_rng(seed),
+            generator_of(self.random_state),
             lambda spent: stop_rule(self, callbacks, spent).prepared(self._mean_loss),
             w,
             float(self.min_gain),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..arrays.random import seed_of
 from ..images.parts import N_NUMBERS, part_cells, places_of, points_of
 from ..inference.part_trees import PartTree
 from ..inputs.images import ImageError, checked_list, image_name, open_image
@@ -257,7 +257,7 @@ random_state
                     )
                 found.append((cells, points, scale, number))
 
-        self._take_images(X, take, self.on_image)
+        self._take_images(X, take, self._progress)
         cells, points, scales, owners = zip(*found, strict=True)
         return list(cells), list(zip(points, scales, strict=True)), np.array(owners)
 
@@ -293,8 +293,7 @@ random_state
         )
         if len(places) < self.types:
             raise ValueError(f"types is {self.types} and there are {len(places)} images.")
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        tree = choose_tree(body, places, int(self.types), seed)
+        tree = choose_tree(body, places, int(self.types), seed_of(self.random_state))
         self.parts_, self.along_ = body.ends.astype(np.int64), body.along
         self.parents_, self.anchors_ = tree.parent, tree.anchor
         return [Parts(place, kinds_of(body, tree, place)) for place in places]

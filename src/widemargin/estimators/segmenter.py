@@ -207,7 +207,7 @@ random_state
             self.skipped_images_ = []
             kept = np.arange(len(images))
         else:
-            kept = self._take_images(images, take, self.on_image).kept
+            kept = self._take_images(images, take, self._progress).kept
         self._set_widths(graphs[0])
         return graphs, truths, kept
 

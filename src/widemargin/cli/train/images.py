@@ -10,6 +10,7 @@ from typing import Any
 from ... import ImageSegmenter, ObjectDetector, ObjectLocaliser, PoseEstimator
 from ...annotations import Annotations
 from ...annotations.joints_mat import LIMBS
+from ...estimators.learning.driving import tell_of_images
 from ...stopping import StopReason
 from ...system.platform import INTERRUPTED
 from ..apply.images import judged
@@ -50,10 +51,10 @@ def train_images(args: Any) -> int:
     found = read_truths(args, args.data, args.task, names)
     held_out = read_truths(args, args.validation, args.task, names) if args.validation else None
     model = new_model(args, found)
-    model.on_image = None if args.quiet else Counting("features")
+    tell_of_images(model, None if args.quiet else Counting("features"))
     began = time.perf_counter()
     model.fit(found.records)
-    model.on_image = None
+    tell_of_images(model, None)
     seconds = time.perf_counter() - began
     model.training_ = notes(args, found, seconds)
     if held_out is not None:

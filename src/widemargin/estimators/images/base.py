@@ -29,7 +29,7 @@ class ImageEstimator(ProblemEstimator):
     skip_bad_images: bool
     skipped_images_: list[str]
     #: Told of images that were read: how many are done, of how many.
-    on_image: Callable[[int, int], None] | None = None
+    _progress: Callable[[int, int], None] | None = None
     _needed: tuple[str, ...] = ()
 
     def _check_parameters(self) -> None:

@@ -128,7 +128,7 @@ class WindowEstimator(ImageEstimator):
             truths.append(self._truth(x, y[number], name))
             store.append(x)
 
-        taken = self._take_images(images, take, self.on_image)
+        taken = self._take_images(images, take, self._progress)
         self._look_at_truths(truths)
         self._is_filed = not store.in_memory
         self._fit_problem(store, truths, None if weights is None else weights[taken.kept])

@@ -40,6 +40,11 @@ def planned_passes(model: Any, y: Any) -> int:
     return int(model._way().solver.passes)
 
 
+def tell_of_images(model: Any, on_image: Callable[[int, int], None] | None) -> None:
+    """Call `on_image(done, all)` for each image that `fit` reads; None for nobody."""
+    model._progress = on_image
+
+
 def solver_of_stream(model: Any, source: Any, classes: Any) -> tuple[Any, Any]:
     """The solver that would learn from a source, and the classes where they are known by then."""
     model._begin_stream(as_stream(source), classes)

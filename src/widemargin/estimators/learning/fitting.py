@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
 
 from ...arrays.magnitudes import check_magnitudes, refuse_overflow
 from ...arrays.matrices import checked, checked_items
+from ...arrays.random import generator_of
 from ...geometry import Geometry, check_size
 from ...oracle.compiled import CompiledOracle
 from ...oracle.making import make_oracle
@@ -282,8 +283,7 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
             "linear model; use SVMClassifier(kernel=...)."
         )
     stop = stop_rule(estimator, rule)
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    rng = np.random.default_rng(seed)
+    rng = generator_of(estimator.random_state)
     start = getattr(estimator, "_start", None) if estimator.warm_start else None
     if start is not None and start.w.size != oracle.n_features:
         start = None

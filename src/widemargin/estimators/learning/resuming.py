@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.random import generator_of
 from ...inputs.saved import NotPlain
 from ...run.record import Record
 from ...run.streams import StreamRun
@@ -41,7 +42,7 @@ class GoesOn:
     _settle: Callable
     _watch: Callable
     _way: Callable
-    _new_generator: Callable
+    random_state: Any
     _columns: int
     _is_fixed: bool
     _run: StreamRun | None
@@ -60,7 +61,7 @@ class GoesOn:
             self._check_fresh()
             way.check()
             self._begin_stream(ArrayStream(X, y), classes, is_whole=False)
-            run = self._run = self._new_run(way, self._new_generator())
+            run = self._run = self._new_run(way, generator_of(self.random_state))
             if traits_of(run.solver).keeps_data:
                 raise ValueError(
                     f"{type(run.solver).__name__} reads a stream to its end; partial_fit has none. "

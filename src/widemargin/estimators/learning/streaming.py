@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ...arrays.random import generator_of
 from ...geometry import Geometry
 from ...run.certificate import Certificate
 from ...run.passes import UNFINISHED, Driver
@@ -155,7 +155,7 @@ class Streaming(GoesOn):
         check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once)
         reader = stream if isinstance(stream, ArrayStream | Prefetched) else Prefetched(stream)
         self._begin_stream(stream, classes)
-        run = self._run = self._new_run(way, self._new_generator(), stream)
+        run = self._run = self._new_run(way, generator_of(self.random_state), stream)
         self._watch(way, run, stream)
         run.on_progress, run.is_open_ended = on_progress, passes is None
         if (passes is None or verify) and not run.checks_gap(None):
@@ -265,11 +265,6 @@ class Streaming(GoesOn):
         run = way.new_run(rng, stream)
         self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
         return run
-
-    def _new_generator(self) -> np.random.Generator:
-        """Random numbers of a fit."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return np.random.default_rng(seed)
 
     def _watch(self, way: Any, run: StreamRun, stream: Stream | None) -> None:
         """What is to be measured at each row of the history; `stream` None for `partial_fit`."""
