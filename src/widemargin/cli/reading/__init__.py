@@ -2,4 +2,5 @@
 
 rows         rows
 sequences    sequences
+images       annotated images
 """
