@@ -181,3 +181,32 @@ def test_wrong_data_is_named(fitted):
     model.partial_fit(X, y)
     with pytest.raises(ValueError, match="the class 'car' is none of the model's, 'tall', 'wide'"):
         model.partial_fit(X[:1], [{"boxes": [[1, 1, 9, 9]], "labels": ["car"]}])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", 1], "image 1 has the label 1 and image 0 the label 'a'; all must be texts or all"),
+        ([1, None], "image 1 has the label 'object' and image 0 the label 1"),
+        (["a", "b\0"], "image 1 has the label .*; a finite number, or a text that does not end"),
+        ([float("nan"), 1.0], "image 0 has the label nan; a finite number"),
+        ([(1, 2), (1, 2)], r"image 0 has the label \(1, 2\); a finite number"),
+    ],
+)
+def test_labels_that_no_file_holds_are_refused(labels, message):
+    images = [np.zeros((40, 40), np.uint8)] * 2
+    truths = [{"boxes": [[5, 5, 25, 25]], "labels": [label]} for label in labels]
+    with pytest.raises(ValueError, match=message):
+        ObjectDetector(**SMALL).fit(images, truths)
+
+
+@pytest.mark.parametrize("size", ["a", -1, float("nan"), (3, 4)])
+def test_limits_are_numbers(fitted, size):
+    for name in ("min_size", "max_size"):
+        with pytest.raises(ValueError, match=f"{name} must be None or a finite number >= 0"):
+            fitted.predict(scenes(1)[0], **{name: size})
+
+
+def test_nothing_has_no_score(fitted):
+    with pytest.raises(ValueError, match="no images to measure on"):
+        fitted.score([], [])

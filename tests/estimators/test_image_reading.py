@@ -58,3 +58,11 @@ def test_records_lead_into_a_folder_and_never_out_of_it():
     assert located([Annotated("b.jpg")], "photos")[0].path == "photos/b.jpg"
     with pytest.raises(AnnotationError, match="not inside"):
         located([Annotated("../b.jpg")], "photos")
+
+
+def test_fractions_are_refused_rather_than_read_as_black(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    path = str(tmp_path / "depth.tif")
+    Image.fromarray(np.full((20, 30), 0.5, np.float32)).save(path)
+    with pytest.raises(ImageError, match=r"depth\.tif: its pixels are fractions; save it with 8"):
+        take_images([path], lambda number, pixels: None)

@@ -293,3 +293,44 @@ def test_tiny_boxes_do_not_take_gigabytes():
         warnings.simplefilter("ignore", ConvergenceWarning)
         with pytest.raises(ImageError, match="image 0: boxes as small as"):
             ObjectLocaliser(max_passes=1).fit([image], [[5, 5, 7, 7]])
+
+
+class Table:
+    """Rows behind columns, as a data frame has them."""
+
+    def __init__(self, rows):
+        self.rows = np.asarray(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter("abcd")
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype)
+
+
+def test_truths_may_be_a_table_or_come_one_by_one(fitted):
+    X, y = scenes(5, seed=2)
+    assert fitted.score(X, Table(y)) == fitted.score(iter(X), iter(y)) == fitted.score(X, y)
+    with pytest.raises(ValueError, match="y must be a list of truths, one for each image, not 3"):
+        fitted.score(X, 3)
+    with pytest.raises(ValueError, match="no images to measure on"):
+        fitted.score([], [])
+
+
+@pytest.mark.parametrize(
+    ("truth", "message"),
+    [
+        ([[1, 2, 30, 40], [1]], r"image 1: an array \(n, 4\) of numbers is needed"),
+        ([0, 0, 1e-300, 1e-300], "image 1: box 0 is .* of width 1e-300"),
+        ([-1e300, 0, 1e300, 9], "image 1: box 0 is .*; numbers within 1e.07 are needed"),
+        ({"boxes": [[0, 0, 9, 9]], "ignore": True}, "image 1: ignore is True; a list of 1"),
+        ({"boxes": [[0, 0, 9, 9]], "labels": "c"}, "image 1: labels is 'c'; a list of 1"),
+    ],
+)
+def test_wrong_truths_name_their_image(truth, message):
+    X, y = scenes(2)
+    with pytest.raises(ImageError, match=message):
+        ObjectLocaliser(**SMALL).fit(X, [y[0], truth])

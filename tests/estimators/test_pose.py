@@ -20,6 +20,7 @@ from widemargin.estimators.images.bodies import (
     tree_order,
 )
 from widemargin.images.parts import part_cells, places_of, points_of
+from widemargin.inputs.images import ImageError
 
 ARM = [(0, 1), (1, 2)]
 SMALL = {"types": 2, "part_cells": 3, "random_state": 0}
@@ -212,3 +213,35 @@ def test_features_that_do_not_fit_are_an_error_that_says_so():
     large = [np.tile(image, (12, 12, 1)) for image in images]
     with pytest.raises(MemoryError, match="raise it"):
         PoseEstimator(ARM, memory="1MB", **SMALL).fit(large, joints)
+
+
+@pytest.mark.parametrize("body", [[[5, 5], [3]], [["a", "b"]] * 3, {"joints": []}])
+def test_joints_that_are_no_numbers_name_their_image(body):
+    images, joints = arms(3)
+    with pytest.raises(ImageError, match=r"image 1: joints \(3, 2\) of numbers are needed"):
+        PoseEstimator(ARM, **SMALL).fit(images, [joints[0], body, joints[2]])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"skeleton": None}, "skeleton is None; 'parse14' or a list of edges"),
+        ({"skeleton": [(0, 1, 2)]}, "skeleton is .* a list of edges"),
+        ({"skeleton": [(0.5, 1)]}, "skeleton is .* a list of edges"),
+        ({"flips": "x"}, "flips is 'x'; 'auto', False or"),
+        ({"flips": None}, "flips is None; 'auto', False or"),
+        ({"rotations": (float("nan"),)}, "each of rotations must be a finite number"),
+        ({"between": "no"}, "between must be True or False"),
+    ],
+)
+def test_what_is_no_parameter_is_told(params, message):
+    with pytest.raises(ValueError, match=message):
+        PoseEstimator(**{"skeleton": ARM, **SMALL, **params}).fit(*arms(3))
+
+
+def test_scores_need_images_and_joints(fitted):
+    images, _ = arms(2)
+    with pytest.raises(ValueError, match="There are no joints: y is None, and image 0"):
+        fitted.score(images)
+    with pytest.raises(ValueError, match="no images to measure on"):
+        fitted.score([], [])

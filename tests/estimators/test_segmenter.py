@@ -296,3 +296,39 @@ def test_labels_of_nodes_become_masks_of_the_image():
         and mask.mean() == pytest.approx(small.mean(), abs=0.02)
     )
     assert plain_graph([[1.0]]).share.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("mask", [None, True, "mask.png", np.zeros((36, 48))])
+def test_what_is_no_mask_is_named_or_left_out(mask):
+    images, masks = squares(3)
+    masks[1] = mask
+    with pytest.raises(ImageError, match="image 1: a mask"):
+        ImageSegmenter(**SMALL).fit(images, masks)
+    model = ImageSegmenter(**SMALL, skip_bad_images=True).fit(images, masks)
+    assert len(model.skipped_images_) == 1 and "image 1: a mask" in model.skipped_images_[0]
+
+
+def test_images_are_not_their_own_masks(fitted):
+    model, images, _ = fitted
+    gray = [image[..., 0] for image in images]
+    for use in (ImageSegmenter(**SMALL).fit, model.score):
+        with pytest.raises(ValueError, match="There are no masks: y is None, and image 0"):
+            use(gray)
+    with pytest.raises(ValueError, match="no images to measure on"):
+        model.score([], [])
+
+
+def test_masks_need_two_labels_that_can_be_kept():
+    images = [np.zeros((24, 24), np.uint8)]
+    with pytest.raises(ValueError, match="No pixel of the masks counts"):
+        ImageSegmenter(**SMALL, void=255).fit(images, [np.full((24, 24), 255)])
+    labels = np.eye(24, dtype=np.uint64) * np.uint64(2**63 + 5)
+    with pytest.raises(ValueError, match="labels beyond 64 bits"):
+        ImageSegmenter(**SMALL).fit(images, [labels])
+
+
+def test_pairs_of_regions_have_the_contrasts_that_were_learnt():
+    two = Regions([[0.0], [1.0]], [(0, 1)])
+    model = ImageSegmenter("given", random_state=0).fit([two], [[0, 1]])
+    with pytest.raises(ValueError, match=r"image 0: 2 contrasts per edge; .* weights of 1"):
+        model.predict([Regions([[0.0], [1.0]], [(0, 1)], [[1.0, 1.0]])])

@@ -21,9 +21,12 @@ import numpy as np
 
 from ..compile import kernel
 
+#: Edges of the smallest box, and the largest coordinate of any.
+LEAST_EDGE, MOST_PIXELS = 1e-6, 1e7
+
 
 def checked_boxes(boxes: Any, what: str = "boxes") -> np.ndarray:
-    """Boxes as float64 (n, 4); each finite and of positive width and height.
+    """Boxes as float64 (n, 4); each of numbers below 1e7 and of positive width and height.
 
     Examples
     --------
@@ -47,8 +50,10 @@ def checked_boxes(boxes: Any, what: str = "boxes") -> np.ndarray:
         shown = f"{what}: box {k} is ({', '.join(f'{v:g}' for v in box)})"
         if not np.isfinite(box).all():
             raise ValueError(f"{shown}; four finite numbers are needed.")
+        if np.abs(box).max() > MOST_PIXELS:
+            raise ValueError(f"{shown}; numbers within {MOST_PIXELS:g} are needed.")
         width, height = box[2] - box[0], box[3] - box[1]
-        if width <= 0 or height <= 0:
+        if min(width, height) < LEAST_EDGE:
             size = f"of width {width:g} and height {height:g}"
             raise ValueError(f"{shown}, {size}; both must be positive.")
     return np.ascontiguousarray(found)
@@ -153,8 +158,9 @@ def suppress(
     array([1, 2])
     """
     boxes, scores = np.ascontiguousarray(boxes, np.float64), np.ascontiguousarray(scores, float)
+    n = len(scores)
     return kept_boxes(
-        boxes, scores, float(most), float(threshold), len(scores) if top is None else top
+        boxes, scores, float(most), float(threshold), n if top is None else min(top, n)
     )
 
 

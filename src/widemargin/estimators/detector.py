@@ -13,14 +13,14 @@ from ..images.grids import WindowGrid
 from ..images.levels import ImageWindows, window_boxes
 from ..inference.window_sets import SetCosts, set_scores
 from ..inputs.boxes import Objects, cut_to_image, objects_of, truths_of
-from ..inputs.images import ImageError, checked_list, image_name
+from ..inputs.images import ImageError, checked_list, image_name, some_images
 from ..metrics.boxes import PrecisionRecall, box_average_precision, precision_recall
 from ..parameters import NOT_NEGATIVE, POSITIVE, SHARE, Numbers, check_numbers, whole
 from ..problems.window_sets import SPARE, PlainWindowSets, TrueObject, WindowSets
 from ..run.callbacks import with_callbacks
 from ..saving.schema import LABELS, Array, Mismatch, Relation, Schema
 from .coding.weights import checked_weights
-from .images.boxes import warn_of_unreached
+from .images.boxes import box_classes, warn_of_unreached
 from .images.windowed import WindowEstimator
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
@@ -242,7 +242,7 @@ random_state
     def _compared(self, X, y) -> tuple[list[dict], list[Detections]]:
         """Truths and what is found, down to low scores."""
         check_is_fitted(self)
-        X = checked_list(X)
+        X = some_images(X)
         truths = []
         for number, (image, truth) in enumerate(zip(X, truths_of(X, y), strict=True)):
             objects = objects_of(truth, image_name(image, number))
@@ -253,6 +253,8 @@ random_state
     def _part(self, min_size, max_size) -> tuple[WindowGrid, np.ndarray]:
         """The grid of sizes within these limits, and its weights."""
         check_is_fitted(self)
+        for name, size in (("min_size", min_size), ("max_size", max_size)):
+            Numbers(0.0, np.inf, "[]", takes_none=True).check(name, size)
         low, high = 0.0 if min_size is None else min_size, np.inf if max_size is None else max_size
         kept = (self.sizes_.min(axis=1) >= low) & (self.sizes_.max(axis=1) <= high)
         if kept.all():
@@ -318,9 +320,11 @@ random_state
 
     def _grid_from(self, names: Iterable[str], y: Any) -> None:
         truths: list[Objects] = []
+        owners: list[str] = []
         for name, truth in zip(names, y, strict=True):
             try:
                 truths.append(objects_of(truth, name))
+                owners += [name] * len(truths[-1].counted)
             except ImageError:
                 if not self.skip_bad_images:
                     raise
@@ -332,7 +336,7 @@ random_state
         ]
         if not labels:
             raise ValueError("There are no boxes to learn from.")
-        self.classes_ = np.array(sorted(set(labels), key=lambda label: (str(type(label)), label)))
+        self.classes_ = box_classes(labels, owners)
         number = {label: k for k, label in enumerate(self.classes_.tolist())}
         self.most_ = max(len(objects.counted) for objects in truths) + SPARE
         boxes = np.concatenate([objects.counted for objects in truths])

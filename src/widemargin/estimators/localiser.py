@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays.boxes import iou
 from ..images.levels import ImageWindows
 from ..inputs.boxes import cut_to_image, one_box, truths_of
-from ..inputs.images import ImageError, checked_list, image_name
+from ..inputs.images import ImageError, checked_list, image_name, some_images
 from ..problems.windows import PlainWindows, TrueWindow, Windows
 from ..run.callbacks import with_callbacks
 from .coding.weights import checked_weights
@@ -191,7 +191,7 @@ random_state
         sample_weight : array (n,), optional
             Weights of the mean.
         """
-        X = checked_list(X)
+        X = some_images(X)
         y = truths_of(X, y)
         weights = checked_weights(sample_weight, len(X))
         named = enumerate(zip(X, y, strict=True))

@@ -10,8 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays.random import seed_of
 from ..images.parts import N_NUMBERS, part_cells, places_of, points_of
 from ..inference.part_trees import PartTree
-from ..inputs.images import ImageError, checked_list, image_name, open_image
+from ..inputs.boxes import check_records
+from ..inputs.images import ImageError, checked_list, image_name, open_image, some_images
 from ..metrics.poses import correct_parts
+from ..parameters import Numbers
 from ..problems.parts import PartPlaces, Parts, PartShape
 from ..run.callbacks import with_callbacks
 from ..saving.schema import Array, Relation, Schema
@@ -180,6 +182,10 @@ random_state
                 raise ValueError(f"{name} must be a list of numbers, got {getattr(self, name)!r}.")
         for scale in self.scales:
             check_between("each of scales", scale, 0.05, 20)
+        for angle in self.rotations:
+            Numbers(-np.inf, np.inf).check("each of rotations", angle)
+        if not isinstance(self.between, bool | np.bool_):
+            raise ValueError(f"between must be True or False, got {self.between!r}.")
         if not len(self.scales):
             raise ValueError("scales is empty; (1.0,) takes images as they are.")
         checked_skeleton(self.skeleton, self.flips)
@@ -202,6 +208,8 @@ random_state
         """
         self._check_parameters()
         X = checked_list(X)
+        if y is None:
+            check_records(X, "joints")
         y = X if y is None else list(y)
         if len(X) != len(y):
             raise ValueError(f"There are {len(X)} images and {len(y)} bodies.")
@@ -401,7 +409,9 @@ random_state
         sample_weight : array (n,), optional
             Weights of the mean.
         """
-        X = checked_list(X)
+        X = some_images(X)
+        if y is None:
+            check_records(X, "joints")
         y = X if y is None else list(y)
         weights = checked_weights(sample_weight, len(X))
         skeleton = self._skeleton

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..images.graphs import STEPS, Graph, Widths
 from ..images.pixels import LARGEST_SIZE, LEAST_SIZE, pixel_widths
-from ..inputs.images import ImageError, checked_list, image_name
+from ..inputs.boxes import check_records
+from ..inputs.images import ImageError, checked_list, image_name, some_images
 from ..metrics.masks import mask_iou
 from ..problems.segmentation import Segmentation, TrueLabels
 from ..run.callbacks import with_callbacks
@@ -156,7 +157,8 @@ random_state
         images, masks = images_and_masks(X, y)
         if not images:
             raise ValueError("There is no image to learn from.")
-        self.classes_ = classes_of(masks, self.void)
+        names = map(image_name, images, range(len(images)))
+        self.classes_ = classes_of(masks, self.void, names, bool(self.skip_bad_images))
         if is_streaming(self.solver):
             self.n_numbers_ = 0
             return self._fit_rows(images, masks, checked_weights(sample_weight, len(masks)))
@@ -216,7 +218,11 @@ random_state
         if self.features not in ("pixels", "given"):
             raise ValueError(f"features is {self.features!r}; 'pixels' or 'given' is needed.")
         check_whole("size", self.size, LEAST_SIZE, LARGEST_SIZE)
-        if isinstance(self.neighbours, bool) or self.neighbours not in STEPS:
+        if (
+            not isinstance(self.neighbours, int | np.integer)
+            or isinstance(self.neighbours, bool)
+            or self.neighbours not in STEPS
+        ):
             raise ValueError(f"neighbours is {self.neighbours!r}; 8, 4 or 0 is needed.")
         if self.loss not in ("hamming", "balanced"):
             raise ValueError(f"loss is {self.loss!r}; 'hamming' or 'balanced' is needed.")
@@ -311,7 +317,10 @@ random_state
         """The graph of an image."""
         name = image_name(image, number)
         graph, frame = take_graph(opened(image, number, given), name, self.size, self.neighbours)
-        check_numbers(graph, getattr(self, "n_numbers_", None), name)
+        wanted = getattr(self, "n_numbers_", None)
+        check_numbers(graph, wanted, name)
+        if given and wanted and len(graph.edges):
+            check_contrasts(graph, self.n_contrasts_, name)
         return graph, frame
 
     def iter_predict(self, X) -> Iterator[np.ndarray]:
@@ -335,7 +344,7 @@ random_state
         sample_weight : array (n,), optional
             Weights of the mean.
         """
-        images, masks = images_and_masks(X, y)
+        images, masks = images_and_masks(some_images(X), y)
         weights = checked_weights(sample_weight, len(masks))
         values = [
             self.overlap(mask, found, image_name(image, number))
@@ -347,7 +356,7 @@ random_state
 
     def overlap(self, mask: Any, found: np.ndarray, name: str = "the image") -> float:
         """IoU of a true and a found mask; of several labels the mean over those that they have."""
-        true, ignored = mask_labels(mask, self.void)
+        true, ignored = mask_labels(mask, self.void, name)
         if true.shape != found.shape:
             raise ImageError(f"{name}: the mask is {true.shape}, the image {found.shape}.")
         labels = self.classes_[1:].tolist() if len(self.classes_) == 2 else self.classes_.tolist()
@@ -359,6 +368,8 @@ random_state
 def images_and_masks(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
     """Two lists of equal length; records are both."""
     images = checked_list(X)
+    if y is None:
+        check_records(images, "masks")
     masks = images if y is None else list(y)
     if len(images) != len(masks):
         raise ValueError(f"There are {len(images)} images and {len(masks)} masks.")
@@ -370,3 +381,10 @@ def check_numbers(graph: Graph, wanted: int | None, name: str) -> None:
     found = graph.own.shape[1]
     if wanted and found != wanted:
         raise ValueError(f"{name}: {found} features per region; those before have {wanted}.")
+
+
+def check_contrasts(graph: Graph, wanted: int, name: str) -> None:
+    """Pairs have as many contrasts as those the model has learnt from."""
+    found = graph.contrast.shape[1]
+    if found != wanted:
+        raise ValueError(f"{name}: {found} contrasts per edge; the model has weights of {wanted}.")

@@ -37,18 +37,28 @@ def objects_of(truth: Any, name: str) -> Objects:
         boxes, labels, ignore = truth, None, None
     if boxes is None:
         raise ImageError(f"{name}: its truth has no 'boxes'.")
-    if np.ndim(boxes) == 1 and len(boxes) == 4:
+    if is_one_box(boxes):
         boxes = [boxes]
     try:
         found = checked_boxes(boxes, name)
     except ValueError as error:
         raise ImageError(str(error)) from None
     n = len(found)
-    ignore = np.zeros(n, bool) if ignore is None else np.asarray(ignore, bool)
     for key, column in (("labels", labels), ("ignore", ignore)):
+        if column is not None and (isinstance(column, str) or not np.iterable(column)):
+            raise ImageError(f"{name}: {key} is {column!r}; a list of {n} is needed.")
         if column is not None and len(column) != n:
             raise ImageError(f"{name}: {n} boxes and {len(column)} {key}.")
-    return Objects(found, None if labels is None else list(labels), ignore)
+    ignored = np.zeros(n, bool) if ignore is None else np.asarray(ignore, bool)
+    return Objects(found, None if labels is None else list(labels), ignored)
+
+
+def is_one_box(boxes: Any) -> bool:
+    """Whether these are the four numbers of one box."""
+    try:
+        return np.shape(boxes) == (4,)
+    except ValueError:  # rows of several lengths, which `checked_boxes` refuses
+        return False
 
 
 def one_box(truth: Any, name: str) -> np.ndarray:
@@ -84,13 +94,21 @@ def cut_to_image(boxes: np.ndarray, extent: np.ndarray, name: str) -> np.ndarray
 def truths_of(images: Sequence[Any], y: Any) -> Any:
     """The truths of images; images that are records have their own."""
     if y is not None:
+        if isinstance(y, str) or not np.iterable(y):
+            raise ValueError(f"y must be a list of truths, one for each image, not {y!r:.60}.")
+        y = np.asarray(y) if hasattr(y, "__array__") else list(y)  # rows, of tables too
         if len(y) != len(images):
             raise ValueError(f"X has {len(images)} images and y has {len(y)} truths.")
         return y
-    bare = [k for k, image in enumerate(images) if not hasattr(image, "boxes")]
-    if bare:
-        raise ValueError(
-            f"There are no boxes: y is None, and {image_name(images[bare[0]], bare[0])} is no "
-            "record with boxes of its own."
-        )
+    check_records(images, "boxes")
     return images
+
+
+def check_records(images: Sequence[Any], truths: str) -> None:
+    """Refuse images without `truths` of their own, where there are no others."""
+    for number, image in enumerate(images):
+        if not hasattr(image, "boxes"):
+            raise ValueError(
+                f"There are no {truths}: y is None, and {image_name(image, number)} is no record "
+                f"with {truths} of its own."
+            )

@@ -5,6 +5,7 @@ images need Pillow (`pip install widemargin[images]`), which is imported where o
 
     turned upright    as the EXIF orientation says
     16 bits           the upper eight of them
+    fractions         refused: no file tells what is white
     CMYK, palettes    as Pillow converts them to RGB; what is transparent keeps its colour
 """
 
@@ -106,6 +107,14 @@ def checked_list(images: Any) -> list[Any]:
     return list(images)
 
 
+def some_images(images: Any) -> list[Any]:
+    """Images to measure on, as a list; refuses none."""
+    found = checked_list(images)
+    if not found:
+        raise ValueError("There are no images to measure on: X is empty.")
+    return found
+
+
 def checked_array(image: np.ndarray, name: str) -> np.ndarray:
     """An array of pixels in eight bits; refuses what is no image."""
     if image.ndim == 3 and image.shape[2] in (1, 2):  # grey, with or without what is transparent
@@ -171,6 +180,8 @@ def from_pillow(image: Any, name: str) -> np.ndarray:
 
     width, height = image.size
     check_pixels(width, height, name)
+    if image.mode == "F":
+        raise ImageError(f"{name}: its pixels are fractions; save it with 8 or 16 bits.")
     try:
         upright = ImageOps.exif_transpose(image)
     except BROKEN:  # notes about the image that are broken do not make it unreadable

@@ -214,7 +214,7 @@ def result_text(result: dict[str, Any]) -> str:
         return shapes_text(result)
     lines = [f"{result['images']:,} images, {result['ms_an_image']:.1f} ms an image"]
     if result.get("left_out"):
-        lines.append(f"{result['left_out']:,} images or boxes left out")
+        lines.append(f"{many(result['left_out'], 'images or boxes')} left out")
     lines.append(f"{'':20s}{'AP50':>8s}{'AP75':>8s}{'AP':>8s}")
     for label, row in (result.get("classes") or {}).items():
         lines.append(f"{label:20s}" + "".join(f"{row[n]:8.3f}" for n in ("AP50", "AP75", "AP")))

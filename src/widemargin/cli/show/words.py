@@ -71,12 +71,20 @@ def many(count: int, things: str) -> str:
 
     Examples
     --------
-    >>> many(1, "rows"), many(1200, "rows"), many(1, "queries")
-    ('1 row', '1,200 rows', '1 query')
+    >>> many(1, "rows"), many(1200, "rows"), many(1, "queries"), many(1, "images or boxes")
+    ('1 row', '1,200 rows', '1 query', '1 image or box')
     """
     if count == 1:
-        things = f"{things[:-3]}y" if things.endswith("ies") else things[:-1]
+        things = " or ".join(map(singular, things.split(" or ")))
     return f"{count:,} {things}"
+
+
+def singular(things: str) -> str:
+    """The name of one of several things."""
+    for ending, one in (("ies", "y"), ("xes", "x")):
+        if things.endswith(ending):
+            return things.removesuffix(ending) + one
+    return things[:-1]
 
 
 def label_text(label: Any) -> str:

@@ -10,6 +10,7 @@ kind        of a part: the anchor, among those of k-means, that its step from it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,12 @@ def checked_skeleton(skeleton: Any, flips: Any) -> Skeleton:
             raise ValueError(f"skeleton is {skeleton!r}; 'parse14' or a list of edges is needed.")
         found = SKELETONS[skeleton]
     else:
-        edges = [(int(a), int(b)) for a, b in skeleton]
+        try:
+            edges = [(index(a), index(b)) for a, b in skeleton]
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"skeleton is {skeleton!r:.60}; 'parse14' or a list of edges (a, b) is needed."
+            ) from None
         joints = {joint for edge in edges for joint in edge}
         if (
             not edges
@@ -75,7 +81,8 @@ def checked_skeleton(skeleton: Any, flips: Any) -> Skeleton:
     if isinstance(flips, str) and flips == "auto":
         return found
     n_joints = len(found.edges) + 1
-    mirror = [int(joint) for joint in flips] if not isinstance(flips, bool) else None
+    is_list = np.iterable(flips) and not isinstance(flips, str)
+    mirror = [int(joint) for joint in flips] if is_list else None
     if mirror is None or sorted(mirror) != list(range(n_joints)):
         raise ValueError(
             f"flips is {flips!r}; 'auto', False or the joint of the mirror image for each of "
@@ -161,7 +168,12 @@ def one_body(truth: Any, n_joints: int, name: str) -> np.ndarray:
             count = 0 if truth.joints is None else int((~truth.ignore).sum())
             raise ImageError(f"{name}: {count} bodies with joints; one is needed.")
         truth = truth.joints[~truth.ignore][0]
-    joints = np.asarray(truth, np.float64)
+    try:
+        joints = np.asarray(truth, np.float64)
+    except (TypeError, ValueError):
+        raise ImageError(
+            f"{name}: joints ({n_joints}, 2) of numbers are needed, not {truth!r:.60}."
+        ) from None
     if joints.shape != (n_joints, 2):
         raise ImageError(f"{name}: joints of shape {joints.shape}; ({n_joints}, 2) is needed.")
     if not np.isfinite(joints).all():

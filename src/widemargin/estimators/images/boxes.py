@@ -30,6 +30,23 @@ class Candidates(NamedTuple):
     scores: np.ndarray  # (k,)
 
 
+def box_classes(labels: list[Any], names: list[str]) -> np.ndarray:
+    """The classes of boxes, in order; `names` are those of their images."""
+    for label, name in zip(labels, names, strict=True):
+        if isinstance(label, str) != isinstance(labels[0], str):
+            raise ValueError(
+                f"{name} has the label {label!r} and {names[0]} the label {labels[0]!r}; all must "
+                "be texts or all numbers (boxes without a label are 'object')."
+            )
+        kept = np.array(label)
+        if kept.ndim or kept.dtype.kind not in "biufU" or kept.item() != label:
+            raise ValueError(
+                f"{name} has the label {label!r}; a finite number, or a text that does not end "
+                "with NUL, is needed."
+            )
+    return np.array(sorted(set(labels)))
+
+
 def check_grid_parameters(estimator: Any) -> None:
     """The parameters from which a grid is made."""
     check_whole("cell", estimator.cell, 2, 32)

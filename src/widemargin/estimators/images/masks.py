@@ -7,6 +7,7 @@ of label `void` and objects to be ignored do not count.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,13 +60,19 @@ def opened(image: Any, number: int, given: bool) -> Any:
     return image if given else open_image(image, number)
 
 
-def mask_labels(mask: Any, void: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def mask_labels(
+    mask: Any, void: Any = None, name: str = "the image"
+) -> tuple[np.ndarray, np.ndarray]:
     """(labels of the pixels, which of them do not count)."""
     if isinstance(mask, Annotated):
         return record_labels(mask)
     labels = np.asarray(mask)
     if labels.dtype.kind not in "biuUO":
-        raise ValueError(f"a mask has labels, not numbers of {labels.dtype}; try .astype(int).")
+        raise ImageError(
+            f"{name}: a mask has labels, not numbers of {labels.dtype}; try .astype(int)."
+        )
+    if labels.ndim == 0:
+        raise ImageError(f"{name}: a mask is an array (H, W) of labels, not {mask!r:.60}.")
     ignored = np.zeros(labels.shape, bool) if void is None else labels == void
     return labels, np.asarray(ignored, bool)
 
@@ -91,19 +98,30 @@ def record_labels(record: Annotated) -> tuple[np.ndarray, np.ndarray]:
     return labels, ignored
 
 
-def classes_of(masks: list[Any], void: Any = None) -> np.ndarray:
-    """All labels that count, in order."""
+def classes_of(
+    masks: Sequence[Any], void: Any = None, names: Iterable[str] | None = None, skips: bool = False
+) -> np.ndarray:
+    """All labels that count, in order; `skips`: also where some masks are wrong."""
     found: set[Any] = set()
-    for mask in masks:
-        labels, ignored = mask_labels(mask, void)
+    for mask, name in zip(masks, names or map("mask {}".format, range(len(masks))), strict=True):
+        try:
+            labels, ignored = mask_labels(mask, void, name)
+        except ImageError:
+            if not skips:
+                raise
+            continue
         counting = labels[~ignored]
         found.update(np.unique(counting).tolist() if counting.size else ())
     try:
         classes = np.array(sorted(found))
     except TypeError:
         raise ValueError(f"The masks mix labels of several types: {short(found)}.") from None
+    if not len(classes):
+        raise ValueError("No pixel of the masks counts; two labels are needed.")
     if len(classes) < 2:
-        raise ValueError(f"The masks have {len(classes)} label, {short(found)}; two are needed.")
+        raise ValueError(f"The masks have 1 label, {short(found)}; two are needed.")
+    if classes.dtype.kind == "f":
+        raise ValueError(f"The masks have labels beyond 64 bits: {short(found)}.")
     return classes
 
 
@@ -114,7 +132,7 @@ def short(labels) -> str:
 
 def coded(mask: Any, frame: Frame, coding: Coding) -> np.ndarray:
     """The places of the labels of the pixels among the classes; -1 where they do not count."""
-    labels, ignored = mask_labels(mask, coding.void)
+    labels, ignored = mask_labels(mask, coding.void, frame.name)
     if labels.shape != frame.shape:
         wanted, found = words_of(frame.shape), words_of(labels.shape)
         raise ImageError(f"{frame.name}: the mask has {found}, the image {wanted}.")
