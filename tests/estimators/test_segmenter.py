@@ -13,6 +13,7 @@ from widemargin.estimators.images.masks import Coding, full_mask, take_graph, tr
 from widemargin.images.graphs import grid_edges, plain_graph
 from widemargin.images.pixels import pixel_graph, pixel_widths
 from widemargin.inputs.images import ImageError
+from widemargin.saving.tensorfile import ModelFileError, read_arrays, write_arrays
 from widemargin.stopping import HeldOut
 
 SMALL = {"size": 24, "random_state": 0}
@@ -332,3 +333,12 @@ def test_pairs_of_regions_have_the_contrasts_that_were_learnt():
     model = ImageSegmenter("given", random_state=0).fit([two], [[0, 1]])
     with pytest.raises(ValueError, match=r"image 0: 2 contrasts per edge; .* weights of 1"):
         model.predict([Regions([[0.0], [1.0]], [(0, 1)], [[1.0, 1.0]])])
+
+
+def test_files_whose_pixels_have_other_numbers_are_refused(fitted, tmp_path):
+    fitted[0].save(tmp_path / "a.model")
+    arrays, header = read_arrays(tmp_path / "a.model")
+    header["attributes"]["n_numbers_"] = 7
+    write_arrays(tmp_path / "a.model", arrays, header)
+    with pytest.raises(ModelFileError, match="'n_numbers_' is 7; pixels have 20"):
+        load(tmp_path / "a.model")

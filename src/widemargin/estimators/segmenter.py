@@ -296,6 +296,9 @@ random_state
         )
 
     def _restored(self) -> None:
+        own = pixel_widths(self.neighbours).own
+        if self.features == "pixels" and self.n_numbers_ not in (0, own):
+            raise Mismatch(f"'n_numbers_' is {self.n_numbers_}; pixels have {own}")
         if self.coef_.size != self._problem.n_features:
             raise Mismatch(f"array 'coef_' has {self.coef_.size}, not {self._problem.n_features}")
 

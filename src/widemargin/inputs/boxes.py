@@ -45,7 +45,8 @@ def objects_of(truth: Any, name: str) -> Objects:
         raise ImageError(str(error)) from None
     n = len(found)
     for key, column in (("labels", labels), ("ignore", ignore)):
-        if column is not None and (isinstance(column, str) or not np.iterable(column)):
+        is_list = np.iterable(column) and not isinstance(column, str)
+        if column is not None and not is_list:
             raise ImageError(f"{name}: {key} is {column!r}; a list of {n} is needed.")
         if column is not None and len(column) != n:
             raise ImageError(f"{name}: {n} boxes and {len(column)} {key}.")
