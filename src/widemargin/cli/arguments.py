@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
             message += f"; one that begins with a minus is written {name}=-1"
         raise UsageError(f"{message} (see {self.prog} --help)")
 
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+    def parse_known_args(self, args=None, namespace=None):
         """Refuse empty words, such as shells make of variables that are not set."""
         words = sys.argv[1:] if args is None else list(args)
         for place, word in enumerate(words):
