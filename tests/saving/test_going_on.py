@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.estimators import test_detector, test_localiser, test_segmenter
 from widemargin import (
+    ImageSegmenter,
     MultilabelClassifier,
     NoveltyDetector,
+    ObjectDetector,
+    ObjectLocaliser,
     Ranker,
     SequenceTagger,
     StructuredSVM,
     SVMClassifier,
     SVMRegressor,
     TaxonomyClassifier,
+    estimators,
     load,
 )
 from widemargin.problems import Multiclass, RealFunction
@@ -252,6 +257,40 @@ def test_a_machine_without_its_examples_is_not_forgotten_in_silence(tmp_path):
     given = SVMClassifier(kernel="precomputed", random_state=0).fit(X @ X.T, TWO)
     with pytest.raises(ValueError, match="needs all kernel values"):
         saved(given, tmp_path / "m").partial_fit(X @ X.T, TWO)
+
+
+#: Estimators that learn from images, whose kept examples no file holds: a fit, images, truths.
+PICTURES = {
+    "ImageSegmenter": (lambda: ImageSegmenter(**test_segmenter.SMALL), test_segmenter.squares),
+    "ObjectDetector": (lambda: ObjectDetector(**test_detector.SMALL), test_detector.scenes),
+    "ObjectLocaliser": (lambda: ObjectLocaliser(**test_localiser.SMALL), test_localiser.scenes),
+}
+
+
+def test_no_estimator_is_forgotten():
+    """Whatever has `partial_fit` is among the cases above, or below for images."""
+    able = {
+        name for name in estimators.__all__ if hasattr(getattr(estimators, name), "partial_fit")
+    }
+    shown = {type(make()).__name__ for make, _, _ in CASES}
+    assert shown.isdisjoint(PICTURES) and shown | set(PICTURES) == able
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_images_go_on_in_pickles_and_are_refused_after_files(name, tmp_path):
+    make, scenes = PICTURES[name]
+    images, truths = scenes(8)
+    straight, pickled = make(), make()
+    for part in (slice(0, 5), slice(5, 8)):
+        for model in (straight, pickled):
+            model.partial_fit(images[part], truths[part])
+        pickled = pickle.loads(pickle.dumps(pickled))
+    assert straight.n_examples_seen_ == 8
+    assert_same(straight, pickled)
+    loaded = saved(straight, tmp_path / "m")
+    with pytest.raises(ValueError, match=r"cannot go on from this model.*objects"):
+        loaded.partial_fit(images[:2], truths[:2])
+    np.testing.assert_array_equal(loaded.coef_, straight.coef_)
 
 
 class Words:
