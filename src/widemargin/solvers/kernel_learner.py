@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -178,8 +178,10 @@ class KernelSolver(Protocol):
     `traits` says what it can learn; `passes` are those over the data that `fit` makes.
     """
 
-    traits: Traits
-    passes: int
+    traits: ClassVar[Traits]
+
+    @property
+    def passes(self) -> int: ...
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator

@@ -146,7 +146,7 @@ class KernelWay:
         if model.solver != "auto":  # which depends on the classes
             _ = self.solver
 
-    def fit_rows(self, X, y, weights) -> None:
+    def fit_rows(self, X: Any, y: Any, weights: np.ndarray | None) -> None:
         """`fit`: the passes of the solver over the rows in random order."""
         model, n = self.model, X.shape[0]
         self.check()
@@ -191,7 +191,7 @@ class KernelWay:
     def task(self) -> KernelTask:
         """What is to be learnt."""
         model = self.model
-        task = model._kernel_task(self.solver)
+        task: KernelTask = model._kernel_task(self.solver)
         task.n_examples = self.n_rows
         task.C, task.bias = float(model.C), model.fit_intercept is True
         if task.cost is not None:
@@ -276,13 +276,13 @@ class KernelWay:
         run = getattr(self.model, "_run", None)
         if isinstance(run, KernelRun) and run.learner is not None:
             return machine_now(run.learner)
-        machine = getattr(self.model, "_machine", None)
+        machine: Machine | None = getattr(self.model, "_machine", None)
         if machine is None:
             kind = type(self.model).__name__
             raise AttributeError(f"{kind} has no {name}: it is no kernel machine.")
         return machine
 
-    def scores(self, X) -> np.ndarray:
+    def scores(self, X: Any) -> np.ndarray:
         """f(x), (n, outputs)."""
         return self.machine().scores(X)
 
