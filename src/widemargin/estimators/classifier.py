@@ -360,7 +360,7 @@ class SVMClassifier(
             learner.insert_output(at, cost_matrix(self.loss, known))
 
     def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
-        """Classes, their losses and weights."""
+        """Set the classes, their losses and weights before the first example."""
         is_told = classes is not None or (is_whole and stream.repeatable)
         self._may_grow = self.is_kernel_machine and not is_told
         if self._may_grow:
@@ -474,7 +474,7 @@ class SVMClassifier(
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class with the largest score."""
+        """The class with the largest score, of each row."""
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: np.ndarray = self.classes_[best]

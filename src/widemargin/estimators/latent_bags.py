@@ -198,7 +198,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
 
 
 def checked_hidden(hidden: Any, stack: BagStack) -> np.ndarray:
-    """Candidates that exist."""
+    """Candidates given by the caller, which must exist in their bags."""
     found, sizes = np.asarray(hidden), np.diff(stack.begin)
     if found.shape != sizes.shape or found.dtype.kind not in "iu":
         raise ValueError(

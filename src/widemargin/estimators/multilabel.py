@@ -213,7 +213,7 @@ max_seconds, stop, warm_start, random_state
         return X, y
 
     def _learn_labels(self, y: Any, classes: Any = None) -> None:
-        """`classes_` and how labels are given."""
+        """Set `classes_` and how labels are given."""
         self.output_kind_ = kind_of(y)
         if self.output_kind_ == "sets":
             labels = set_labels(y) if classes is None else set_labels([set(classes)])
@@ -315,7 +315,7 @@ max_seconds, stop, warm_start, random_state
     # ------------------------------------------------------------ streams
 
     def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
-        """Labels, costs and the tree."""
+        """Set the labels, their costs and the tree before the first example."""
         y = stream.y if isinstance(stream, ArrayStream) else None
         if y is None:
             if classes is None:
@@ -471,7 +471,7 @@ max_seconds, stop, warm_start, random_state
 
 
 def check_length(X: Any, y: Any) -> None:
-    """As many rows as sets of labels."""
+    """Refuse rows and sets of labels that differ in number."""
     n = y.shape[0] if sp.issparse(y) else len(y)
     if X.shape[0] != n:
         raise ValueError(f"X has {X.shape[0]} rows and y has {n}.")

@@ -166,7 +166,7 @@ class NoveltyDetector(
         return solver if solver.nu is not None else replace(solver, nu=float(self.nu))
 
     def _kernel_task(self, solver: KernelSolver) -> KernelTask:
-        """What is to be learnt."""
+        """The task of learning what is common."""
         return KernelTask("novelty")
 
     def _kernel_targets(
@@ -184,7 +184,7 @@ class NoveltyDetector(
         return Schema(*self._way().declared(1))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """f(x), large for what is common."""
+        """f(x) of each row, large for what is common."""
         return self.decision_function(X) + self.offset_
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -194,5 +194,5 @@ class NoveltyDetector(
         return scores[:, 0]  # its offset is the margin
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for what is common, -1 for what is new."""
+        """1 for rows like the common ones, -1 for new ones."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -253,7 +253,7 @@ random_state
         return scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The scores."""
+        """The scores, as `decision_function` gives them."""
         return self.decision_function(X)
 
     def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
@@ -287,7 +287,7 @@ random_state
         return queries.chosen(mask), None if per_query is None else per_query[mask]
 
     def _by_query(self, source: Any) -> Stream:
-        """A stream of queries."""
+        """The stream of rows as one of whole queries."""
         stream = as_stream(source)
         if isinstance(stream, ArrayStream) and isinstance(stream.X, Queries):
             return stream

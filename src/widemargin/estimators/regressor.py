@@ -159,7 +159,7 @@ stop, warm_start, random_state
         return SVMD()
 
     def _kernel_task(self, solver: KernelSolver) -> KernelTask:
-        """What is to be learnt."""
+        """The task of learning real targets."""
         return KernelTask("real", epsilon=float(self.epsilon))
 
     def _kernel_targets(
@@ -201,7 +201,7 @@ stop, warm_start, random_state
         return {"coef_": coef, "intercept_": intercept, "n_features_in_": d}
 
     def _mean_loss(self, X: Any, y: Any, w: np.ndarray) -> float:
-        """Mean distance beyond the tube."""
+        """The mean distance of targets beyond the tube."""
         fitted = self._attributes(w)
         predicted = safe_sparse_dot(X, fitted["coef_"][0]) + fitted["intercept_"]
         return float(self._score_losses(predicted[:, None], y).mean())

@@ -374,7 +374,7 @@ def images_and_masks(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
 
 
 def check_numbers(graph: ImageGraph, wanted: int | None, name: str) -> None:
-    """Regions have as many features as those before."""
+    """Refuse regions with another number of features than those before."""
     found = graph.own.shape[1]
     if wanted and found != wanted:
         raise ValueError(f"{name}: {found} features per region; those before have {wanted}.")

@@ -89,7 +89,7 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         return checked_items(X)
 
     def _check_width(self, stream: Stream) -> None:
-        """Inputs are whatever the problem takes."""
+        """Accept any width: inputs are whatever the problem takes."""
 
     def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         return self._problem, chunk.y, chunk.weight

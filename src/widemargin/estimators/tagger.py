@@ -311,7 +311,7 @@ max_seconds, stop, warm_start, random_state
             self._illegal.refuse()
 
     def _tell_illegal(self) -> None:
-        """Those that were counted since the last time."""
+        """Warn of the illegal labels counted since the last time."""
         found, self._illegal = self._illegal, None
         if found is not None:
             found.tell()

@@ -129,7 +129,7 @@ max_passes, max_seconds, stop, warm_start, random_state
         return np.unique(np.array([node for label in labels for node in tree.path(label)]))
 
     def _tree(self, labels: Any = None) -> Taxonomy:
-        """The taxonomy, as an object."""
+        """The taxonomy of the classes, as an object."""
         if isinstance(self.taxonomy, Taxonomy):
             return self.taxonomy
         labels = self.classes_ if labels is None else labels
@@ -161,7 +161,7 @@ max_passes, max_seconds, stop, warm_start, random_state
         return [[number[node] for node in tree.path(label)] for label in self.classes_]
 
     def _sizes(self, paths: list[list[int]]) -> np.ndarray:
-        """s of each node."""
+        """The size s of each node."""
         if self.level_sizes is None:
             return np.ones(len(self.nodes_))
         levels = np.asarray(self.level_sizes, float)

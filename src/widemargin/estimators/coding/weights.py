@@ -75,7 +75,7 @@ def illegal(weights: np.ndarray) -> np.ndarray:
 
 
 def refuse_all_zero(weights: np.ndarray | None) -> None:
-    """There must be an example that counts."""
+    """Refuse weights that are all zero: some example must count."""
     if weights is not None and not np.any(weights > 0):
         raise ValueError("All sample weights are zero: no example counts.")
 

@@ -84,14 +84,14 @@ def chosen_weights(sample_weight: Any, kept: np.ndarray, n: int) -> np.ndarray |
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """A whole number within bounds."""
+    """Refuse a parameter that is no whole number within bounds."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
     if not is_whole or not low <= value <= high:
         raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}.")
 
 
 def check_between(name: str, value: Any, low: float, high: float) -> None:
-    """A number within bounds."""
+    """Refuse a parameter that is no number within bounds."""
     check_positive(name, value)
     if not low <= value <= high:
         raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {value!r}.")

@@ -42,7 +42,7 @@ def checked_rows(chunk: Chunk) -> Any:
 
 
 def check_width(n_columns: int, name: str) -> None:
-    """Examples without any feature teach nothing."""
+    """Refuse examples without any feature, which teach nothing."""
     if not n_columns:
         raise StreamError(
             f"{name}: no row has a feature (in text: index:value); there is nothing to learn from"

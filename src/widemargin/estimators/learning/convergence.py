@@ -89,7 +89,7 @@ def reason_of(last: Progress, rule: Rule) -> Reason | None:
 
 
 def scaling_advice(estimator: Any, X: Any) -> str:
-    """Which column is too large, if one is."""
+    """Advice about rounding: which column is too large, if one is."""
     sizes = column_sizes(X)
     if sizes is None or sizes.max(initial=0.0) < LARGE:
         return "Lower C, scale the features, or accept a larger tol."

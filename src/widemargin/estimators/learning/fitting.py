@@ -167,7 +167,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_positive(name: str, value: Any, allow_none: bool = False) -> None:
-    """A finite number above zero."""
+    """Refuse a parameter that is no finite number above zero."""
     if value is None and allow_none:
         return
     if not is_number(value) or value <= 0:

@@ -189,7 +189,7 @@ class KernelWay:
         return run
 
     def task(self) -> KernelTask:
-        """What is to be learnt."""
+        """What the kernel solver is to learn."""
         model = self.model
         task: KernelTask = model._kernel_task(self.solver)
         task.n_examples = self.n_rows
@@ -260,7 +260,7 @@ class KernelWay:
         return float(np.mean(model._score_losses(scores, rule.y)))
 
     def settle(self, run: KernelRun) -> None:
-        """Set what was learnt."""
+        """Set the attributes of the model from what was learnt."""
         model, learner = self.model, run.learner
         refuse_overflow("The coefficients", learner.coefficients, learner.offsets)
         model.intercept_ = learner.offsets.copy()
@@ -283,7 +283,7 @@ class KernelWay:
         return machine
 
     def scores(self, X: Any) -> np.ndarray:
-        """f(x), (n, outputs)."""
+        """f(x) of each row and output, (n, outputs)."""
         return self.machine().scores(X)
 
     def prove(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
@@ -303,7 +303,7 @@ class KernelWay:
         return certificate
 
     def asked(self) -> Asked:
-        """What was to be learnt, for a certificate."""
+        """What the machine was to learn, for its certificate."""
         model = self.model
         kappa = getattr(model, "output_kernel", "identity")
         kappa = output_matrix(kappa, getattr(model, "classes_", np.zeros(0)))

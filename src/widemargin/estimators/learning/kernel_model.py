@@ -109,7 +109,7 @@ class KernelModel(Streaming):
         return arrays
 
     def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
-        """The machine of a file."""
+        """Make the kernel machine of a file."""
         n_classes = len(getattr(self, "classes_", ())) if isinstance(self, ClassifierMixin) else 1
         possible = (1, 2) if n_classes == 2 else (n_classes,)
         outputs = tuple(k for k in possible if k == len(self.intercept_))

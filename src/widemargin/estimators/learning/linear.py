@@ -115,7 +115,7 @@ class LinearWay:
         return float(model._mean_loss(model._other_rows(rule.X), rule.y, run.learner.w))
 
     def settle(self, run: StreamRun) -> None:
-        """Set what was learnt."""
+        """Set the attributes of the model from what was learnt."""
         hand_over(self.model, run.learner.w)
         self.model.uncertified_ = run.uncertified
 
@@ -168,7 +168,7 @@ class LinearWay:
         return Sentence(left, Option("solver", "streaming_dual"), " it keeps both")
 
     def put_down(self, run: StreamRun) -> Record:
-        """What `take_up` goes on from."""
+        """What `take_up` goes on from, as a record."""
         return Record(run.learner.arrays(), books_of(run) | self.model._own_books())
 
     def beside(self, run: StreamRun) -> dict[str, Any]:

@@ -258,7 +258,7 @@ class Streaming(GoesOn):
     # ------------------------------------------------------------ for all estimators
 
     def _check_parameters(self) -> None:
-        """Before any work is done."""
+        """Refuse wrong parameters, before any work is done."""
         check_parameters(self)
 
     def _new_run(
@@ -308,7 +308,7 @@ class Streaming(GoesOn):
         )
 
     def _check_width(self, stream: Stream) -> None:
-        """A whole stream without a feature is refused."""
+        """Refuse a whole stream without a feature."""
         check_width(self._columns, stream.name)
 
     def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
