@@ -36,7 +36,7 @@ from ...solvers import (
 )
 from ...solvers.dual_coordinate import box
 from ...solvers.dual_coordinate.solver import loop_for
-from ...solvers.traits import SOURCES, Linear, Traits
+from ...solvers.traits import SOURCES, Linear, Traits, check_loss
 from ...stopping import Gap, Passes, Rule, Seconds, each_rule
 from .convergence import reason_of, warn_unless_converged
 
@@ -308,6 +308,8 @@ def solve(
             f"{type(solver).__name__} learns kernel machines, and {type(estimator).__name__} is a "
             "linear model; use SVMClassifier(kernel=...)."
         )
+    if not isinstance(getattr(estimator, "loss", ""), str):  # costs that the caller gave
+        check_loss(solver, getattr(estimator, "loss_matrix_", None))
     stop = stop_rule(estimator, rule)
     rng = generator_of(estimator.random_state)
     start = getattr(estimator, "_start", None) if estimator.warm_start else None

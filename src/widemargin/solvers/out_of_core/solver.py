@@ -93,7 +93,7 @@ class OutOfCore(Respelt):
 
     respelt: ClassVar[dict[str, str]] = {"block_bytes": "memory=..., in megabytes"}
     traits: ClassVar[Traits] = Traits(
-        Linear(("stream",), problems="rows", heeds=(), keeps_data=True)
+        Linear(("stream",), problems="rows", heeds=("loss",), keeps_data=True)
     )
 
     def __post_init__(self):

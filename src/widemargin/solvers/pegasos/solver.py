@@ -102,7 +102,7 @@ class Pegasos(Respelt):
     budget: Any = None
 
     traits: ClassVar[Traits] = Traits(
-        Linear(SOURCES, heeds=("rescaling",), uncertified=UNCERTIFIED),
+        Linear(SOURCES, heeds=("rescaling", "loss"), uncertified=UNCERTIFIED),
         KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
     )
     respelt: ClassVar[dict[str, str]] = RESPELT
