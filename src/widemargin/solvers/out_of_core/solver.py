@@ -304,7 +304,7 @@ class BlockDual:
         return True
 
     def begin_pass(self) -> None:
-        """Deal the blocks."""
+        """Deal the blocks of a new pass."""
         self.n_passes += 1
         self.position, self.hinge = 0, 0.0
         self.kept.clear()
@@ -407,7 +407,7 @@ class BlockDual:
             self.checkpoint(force=force)
 
     def numbers(self) -> dict[str, float]:
-        """Nothing more."""
+        """No further columns of the history."""
         return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
