@@ -21,6 +21,7 @@ from widemargin import (
     SVMClassifier,
     SVMRegressor,
     TaxonomyClassifier,
+    estimators,
     load,
 )
 from widemargin.problems import Multiclass, RealFunction
@@ -264,6 +265,16 @@ IMAGES = {
     "masks": (ImageSegmenter, {"size": 16}, fits.pictures),
     "pixels": (ImageSegmenter, {"size": 16, "neighbours": 0}, fits.pictures),
 }
+
+
+def test_no_estimator_is_forgotten():
+    """Whatever has `partial_fit` is among the cases above, or those of images."""
+    able = {
+        name for name in estimators.__all__ if hasattr(getattr(estimators, name), "partial_fit")
+    }
+    shown = {type(make()).__name__ for make, _, _ in CASES}
+    of_images = {kind.__name__ for kind, _, _ in IMAGES.values()}
+    assert shown.isdisjoint(of_images) and shown | of_images == able
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def check_nodes(trees: Mapping[str, Taxonomy], labels: np.ndarray, examples: Chu
 
 
 def distinct(labels: Any) -> np.ndarray:
-    """Each label once, in order; labels of several types have none.
+    """Each label once, in order; labels of several types have none, times are refused.
 
     Examples
     --------
@@ -161,6 +161,11 @@ def distinct(labels: Any) -> np.ndarray:
     array(['a', 'b'], dtype='<U1')
     """
     found = np.asarray(labels)
+    if found.dtype.kind in "mM":
+        raise ValueError(
+            f"y has labels of type {found.dtype.name}, which no model file holds; y.astype(str) "
+            "makes them strings."
+        )
     try:
         return np.unique(found)
     except TypeError:
