@@ -307,7 +307,7 @@ def test_newton_without_weights(task):
 def test_newton_refuses_what_it_cannot_do(name, task, source, rescaling, prior):
     oracle = oracle_of(task, source, rescaling)
     geometry = Geometry(oracle.n_features, **priors(oracle.n_features)[prior])
-    with pytest.raises(ValueError, match=r"proximal_newton is for .*: .*dual_coordinate"):
+    with pytest.raises(ValueError, match=r"proximal_newton .*: .*dual_coordinate"):
         run(SOLVERS[name], oracle, geometry, np.random.default_rng(0), Gap(1e-3))
 
 
