@@ -83,7 +83,7 @@ def spoilt_arguments(kernel: Any, args: tuple, rng: np.random.Generator) -> Iter
     places = list(zip(names, args, strict=False))
     for place, (name, array) in enumerate(arrays_in(places)):
         for size in {0, len(array) // 2, len(array) - 1}:
-            yield tuple(replaced(list(args), [place], array[:size]))
+            yield tuple(replaced(list(args), [place], array[:size].copy(order="K")))
         if array.dtype.kind in "iu" and array.ndim == 1 and any(w in name for w in INDICES):
             wrong = array.copy()
             # pointers stay in order: a loop from a larger one to a smaller never ends

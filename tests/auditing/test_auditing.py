@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import widemargin
+from tests.ladder import recorded_fits as fits
 from widemargin import SVMClassifier, SVMRegressor, audit
 from widemargin.auditing.chains import ChainObjective
 from widemargin.auditing.hinges import Classes, Signed, Tube
@@ -575,3 +576,21 @@ def test_one_weight_for_all_examples(solver):
     model = SVMClassifier(solver=solver, random_state=0).fit(X, y, sample_weight=2.0)
     assert audit(model, X, y, sample_weight=2.0).verdict is True
     assert audit(model, X, y, sample_weight=3.0).verdict is not True
+
+
+# ------------------------------------------------------------------ images
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("boxes", fits.squares),
+        ("objects", fits.objects),
+        ("masks", fits.pictures),
+        ("poses", fits.dots),
+    ],
+)
+def test_models_of_images_are_not_judged(name, data):
+    found = audit(fits.fitted(name), *data())
+    assert found.verdict is None and np.isnan(found.objective)
+    assert "models of images" in found.reason and found.primal >= found.dual

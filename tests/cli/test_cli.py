@@ -892,6 +892,49 @@ def test_wrong_usage_is_exit_code_two(run, command):
     assert {path.name for path in Path().rglob("*")} == before
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["train", "classify", "three.svm", "-o", ""], "argument -o: "),
+        (["train", "classify", "three.svm", "-o", "m", "--checkpoint="], "argument --checkpoint: "),
+        (["train", "classify", "three.svm", "-o", "m", "--continue", ""], "argument --continue: "),
+        (["train", "classify", "", "-o", "m"], "an argument "),
+        (["predict", "three.model", ""], "an argument "),
+        (["predict", "", "three.svm"], "an argument "),
+        (["predict", "three.model", "three.svm", "--output", ""], "argument --output: "),
+        (["audit", "", "three.svm"], "an argument "),
+        (["convert", "three.svm", ""], "an argument "),
+        (["report", "three.model", "--output="], "argument --output: "),
+    ],
+)
+def test_empty_words_are_refused(folder, monkeypatch, capsys, words, named):
+    """A shell makes them of variables that are not set; some made a file of a hidden name."""
+    monkeypatch.chdir(folder)
+    before = {path.name for path in folder.rglob("*")}
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert f"{named}is empty; a name or a value is needed" in err and err.count("\n") == 1
+    assert {path.name for path in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict BAD three.svm",
+        "audit BAD three.svm",
+        "train classify three.svm -o new --continue BAD",
+    ],
+)
+@pytest.mark.parametrize("content", [None, b"", b"\x00" * 40, b'{"a": 1}', b"1 1:2\n"])
+def test_odd_files_in_place_of_a_model(run, command, content):
+    """A folder, nothing, zeros, JSON, rows: one line that names the file."""
+    bad = Path("odd.model")
+    bad.mkdir() if content is None else bad.write_bytes(content)
+    code, out, err = run(command.replace("BAD", "odd.model"))
+    assert (code, out) == (1, "") and not Path("new").exists()
+    assert err.startswith("widemargin: error: odd.model: ") and err.count("\n") == 1
+
+
 def test_values_that_begin_with_a_minus(run):
     for option, value in (("--classes", "-1,1"), ("--class-weight", "-1=2")):
         code, _, err = run(f"train classify two.svm -o m {option} {value}")

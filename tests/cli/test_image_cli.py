@@ -44,6 +44,12 @@ def models(folder):
     return folder
 
 
+def test_audit_says_that_images_are_not_judged(models, capsys):
+    for task in ("locate", "detect"):
+        assert main(["audit", str(models / f"{task}.model"), str(models / "train.csv")]) == 1
+        assert "judges no certificates of models of images" in capsys.readouterr().err
+
+
 def test_training_tells_what_it_has_learnt(models, capsys):
     assert main([*train(models, "locate"), "--tol", "0.05", "--C", "0.5"]) == 0
     told = capsys.readouterr().err

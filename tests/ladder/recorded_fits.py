@@ -28,6 +28,8 @@ from widemargin import (
     LatentSVM,
     MultilabelClassifier,
     NoveltyDetector,
+    ObjectDetector,
+    ObjectLocaliser,
     Passes,
     PoseEstimator,
     Ranker,
@@ -170,6 +172,7 @@ def signals() -> tuple[list, list]:
 # ---------------------------------------------------------------- fits
 
 SEED = {"random_state": 0}
+SMALL = {"window_area": 64, "cell": 4}
 RBF = {"kernel": "rbf", "gamma": 0.3, "random_state": 0}
 
 
@@ -194,6 +197,12 @@ def in_parts(model: Any, X, y) -> Any:
     for part in np.array_split(np.arange(len(y)), 3):
         model.partial_fit(X[part], y[part], classes=np.unique(y))
     return model
+
+
+def shown(model: Any, X, y) -> Any:
+    """A model that `partial_fit` learnt, from two halves."""
+    half = len(y) // 2
+    return model.partial_fit(X[:half], y[:half]).partial_fit(X[half:], y[half:])
 
 
 def out_of_core() -> Any:
@@ -258,6 +267,33 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
     return images, masks
 
 
+def squares(n: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Bright squares in noise, and their boxes (n, 4)."""
+    rng = np.random.default_rng(14)
+    images, boxes = rng.integers(0, 120, (n, 20, 24), np.uint8), np.empty((n, 4))
+    for k, (x, y) in enumerate(rng.integers(0, 12, (n, 2))):
+        images[k, y : y + 8, x : x + 8 + k % 2] += 100
+        boxes[k] = x, y, x + 8 + k % 2, y + 8
+    return images, boxes
+
+
+def objects() -> tuple[np.ndarray, list[dict[str, Any]]]:
+    """Bright and dark squares, one, none or two of them in an image."""
+    images, boxes = squares()
+    truths = []
+    for k, image in enumerate(images):
+        own = {"boxes": boxes[k : k + 1], "labels": ["bright"]}
+        if k == 2:
+            image[:] = 60
+            own = {"boxes": np.empty((0, 4)), "labels": []}
+        elif k % 2:
+            image[12:20, 16:24] = 0
+            both = np.vstack([boxes[k], [16, 12, 24, 20]])
+            own = {"boxes": both, "labels": ["bright", "dark"]}
+        truths.append(own)
+    return images, truths
+
+
 def dots() -> tuple[np.ndarray, np.ndarray]:
     """Two bright dots in noise, and where they are."""
     rng = np.random.default_rng(13)
@@ -310,6 +346,13 @@ FITS: dict[str, Callable[[], Any]] = {
     "taxonomy": lambda: TaxonomyClassifier(0.5, taxonomy=TREE, **SEED).fit(*rows()),
     "masks": lambda: ImageSegmenter(size=16, **SEED).fit(*pictures()),
     "poses": lambda: PoseEstimator([(0, 1)], types=2, part_cells=3, **SEED).fit(*dots()),
+    "boxes": lambda: ObjectLocaliser(**SMALL, tol=1e-3, **SEED).fit(*squares()),
+    "boxes, slack": lambda: ObjectLocaliser(**SMALL, rescaling="slack", **SEED).fit(*squares()),
+    "boxes, partial_fit": lambda: shown(ObjectLocaliser(**SMALL, **SEED), *squares()),
+    "objects": lambda: ObjectDetector(**SMALL, **SEED).fit(*objects()),
+    "objects, graded": lambda: ObjectDetector(**SMALL, loss="iou", match=0.2, **SEED).fit(
+        *objects()
+    ),
     "bags": lambda: LatentSVM(C=0.5, **SEED).fit(*bags()),
     "hidden variables": hidden,
     "own problem": lambda: on_planes("auto"),

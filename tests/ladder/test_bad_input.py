@@ -228,6 +228,23 @@ def test_labels_of_several_types_are_named(labels):
             call()
 
 
+@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
+def test_times_are_no_labels(kind):
+    """They were learnt from, and then no file could hold the model."""
+    X, y = np.arange(12.0)[:, None], np.array([0, 1, 2] * 4).astype(kind)
+    calls = [
+        lambda: SVMClassifier().fit(X, y),
+        lambda: SVMClassifier(kernel="rbf").partial_fit(X, y),
+        lambda: SVMClassifier().partial_fit(X, y, classes=y[:3]),
+        lambda: SVMClassifier().fit_stream((X, y)),
+        lambda: LatentSVM().fit([X] * 12, y),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"labels of type \w+.*; y.astype\(str\) makes them"):
+            call()
+    assert SVMClassifier(tol=0.5).fit(X, y.astype(str)).classes_.dtype.kind == "U"
+
+
 @every_array_task
 def test_empty_data(kind, args, y):
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):

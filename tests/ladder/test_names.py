@@ -20,7 +20,8 @@ CLASSES = Counter(
 
 
 @pytest.mark.parametrize(
-    "name", ["Machine", "Block", "Found", "Rule", "Step", "Slot", "Passes", "Bounds", "Gap"]
+    "name",
+    ["Machine", "Block", "Found", "Rule", "Step", "Slot", "Passes", "Bounds", "Gap", "Graph"],
 )
 def test_a_name_is_that_of_one_class(name):
     assert CLASSES[name] <= 1

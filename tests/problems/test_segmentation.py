@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from widemargin import StructuredSVM, check_problem
-from widemargin.images.graphs import Graph, Widths, grid_edges, plain_graph
+from widemargin.images.graphs import ImageGraph, Widths, grid_edges, plain_graph
 from widemargin.oracle.making import make_oracle
 from widemargin.problems.segmentation import Segmentation, TrueLabels
 
 WIDTHS = Widths(own=2, codes=5, kinds=2, cells=3, pairs=2)
 
 
-def random_graph(rng, n: int = 6) -> Graph:
+def random_graph(rng, n: int = 6) -> ImageGraph:
     """Nodes of all kinds of features, on a grid of two rows."""
     edges = grid_edges(2, n // 2, 8)
-    return Graph(
+    return ImageGraph(
         rng.normal(size=(n, 2)).astype(np.float32),
         rng.integers(0, 5, (n, 2)).astype(np.int32),
         rng.normal(size=(4, 3)).astype(np.float32),
@@ -39,7 +39,7 @@ def examples(n_labels: int, count: int, seed: int = 0):
     return Segmentation(WIDTHS, n_labels), X, Y
 
 
-def naive_feature(problem: Segmentation, x: Graph, y) -> np.ndarray:
+def naive_feature(problem: Segmentation, x: ImageGraph, y) -> np.ndarray:
     """phi by its definition, node after node and edge after edge."""
     blocks = np.zeros((problem.n_labels, WIDTHS.node))
     for i, label in enumerate(y):

@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.ladder import recorded_fits as fits
 from widemargin import (
+    ImageSegmenter,
     MultilabelClassifier,
     NoveltyDetector,
+    ObjectDetector,
+    ObjectLocaliser,
     Ranker,
     SequenceTagger,
     StructuredSVM,
     SVMClassifier,
     SVMRegressor,
     TaxonomyClassifier,
+    estimators,
     load,
 )
 from widemargin.problems import Multiclass, RealFunction
@@ -252,6 +257,62 @@ def test_a_machine_without_its_examples_is_not_forgotten_in_silence(tmp_path):
     given = SVMClassifier(kernel="precomputed", random_state=0).fit(X @ X.T, TWO)
     with pytest.raises(ValueError, match="needs all kernel values"):
         saved(given, tmp_path / "m").partial_fit(X @ X.T, TWO)
+
+
+IMAGES = {
+    "boxes": (ObjectLocaliser, {"window_area": 64, "cell": 4}, fits.squares),
+    "objects": (ObjectDetector, {"window_area": 64, "cell": 4}, fits.objects),
+    "masks": (ImageSegmenter, {"size": 16}, fits.pictures),
+    "pixels": (ImageSegmenter, {"size": 16, "neighbours": 0}, fits.pictures),
+}
+
+
+def test_no_estimator_is_forgotten():
+    """Whatever has `partial_fit` is among the cases above, or those of images."""
+    able = {
+        name for name in estimators.__all__ if hasattr(getattr(estimators, name), "partial_fit")
+    }
+    shown = {type(make()).__name__ for make, _, _ in CASES}
+    of_images = {kind.__name__ for kind, _, _ in IMAGES.values()}
+    assert shown.isdisjoint(of_images) and shown | of_images == able
+
+
+@pytest.mark.parametrize(
+    ("name", "solver"),
+    [
+        *((name, "auto") for name in IMAGES),
+        *((name, Pegasos(regularisation=0.01)) for name in IMAGES if name != "masks"),
+    ],
+)
+def test_images_go_on_from_pickles_and_files_of_them_say_why_not(name, solver, tmp_path):
+    kind, params, data = IMAGES[name]
+    images, truths = data()
+    parts = slice(0, 3), slice(3, 5), slice(5, 8)
+    models = [kind(**params, solver=solver, random_state=0) for _ in range(3)]
+    straight, by_pickle, by_file = models
+    keeps = solver == "auto"  # examples, which are features of images
+    for part in parts:
+        for model in (straight, by_pickle) if keeps else (straight, by_pickle, by_file):
+            model.partial_fit(images[part], truths[part])
+        by_pickle = pickle.loads(pickle.dumps(copy.deepcopy(by_pickle)))
+        by_file = by_file if keeps else saved(by_file, tmp_path / "m")
+    assert_same(straight, by_pickle)
+    if not keeps:
+        assert_same(straight, by_file)
+    loaded = saved(straight, tmp_path / "m")
+    found = [leaves(model.predict(images)) for model in (straight, by_pickle, loaded)]
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+    if keeps:
+        with pytest.raises(ValueError, match="objects of this problem's own"):
+            loaded.partial_fit(images[:2], truths[:2])
+        np.testing.assert_array_equal(loaded.coef_, straight.coef_)
+
+
+def leaves(predicted):
+    """Arrays of what is predicted of some images."""
+    return [part for one in predicted for part in (one if isinstance(one, tuple) else [one])]
 
 
 class Words:

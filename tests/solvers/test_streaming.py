@@ -444,6 +444,30 @@ def test_progress_and_history():
     assert {"rows", "progressive_loss", "kept", "cache_bytes", "memory"} <= set(history)
 
 
+@pytest.mark.parametrize(
+    ("params", "K"),
+    [
+        ({"solver": "streaming_dual"}, 2),
+        ({"solver": "streaming_dual"}, 3),
+        ({"nonnegative": True}, 3),
+        ({"solver": "out_of_core"}, 3),
+        ({"kernel": "rbf", "gamma": 0.5, "solver": "lasvm"}, 2),
+        ({"kernel": "rbf", "gamma": 0.5, "solver": "larank"}, 3),
+    ],
+)
+def test_one_row_at_a_time_leads_to_the_optimum_of_larger_chunks(params, K):
+    """The way there differs, for a chunk is explored at fixed weights; the intervals meet."""
+    X, y = blobs(n=60, K=K, noise=2.0)
+    found = []
+    for rows in (1, 7, 60):
+        stream = ArrayStream(X, y, chunk_rows=rows)
+        model = SVMClassifier(**params, tol=1e-3, random_state=0).fit_stream(stream, passes=None)
+        assert model.n_examples_seen_ == 60
+        found.append(model.verify(stream))
+    assert all(c.scope == "data" and c.gap <= 2e-3 for c in found)
+    assert max(c.dual for c in found) <= min(c.primal for c in found)
+
+
 # -------------------------------------------------------------------- checkpoints
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from widemargin import NoveltyDetector, StructuredSVM, SVMClassifier, SVMRegressor
+from widemargin import NoveltyDetector, SequenceTagger, StructuredSVM, SVMClassifier, SVMRegressor
 from widemargin.problem import Plane
 from widemargin.problems import Matching, RealFunction
 from widemargin.solvers import (
@@ -236,6 +236,16 @@ def fitted(name: str, y=TWO, **params):
     return classifier(name, fit_intercept=False, **params).fit(X, y).coef_
 
 
+def test_a_loss_that_counts_mistakes_is_left_to_all():
+    """A loss by name, or costs of 1: a perceptron counts the same."""
+    plain, ones = fitted("perceptron", THREE), 1.0 - np.eye(3)
+    np.testing.assert_array_equal(fitted("perceptron", THREE, loss=ones), plain)
+    tags = SequenceTagger(loss=ones, solver="perceptron", random_state=0)
+    assert tags.fit([[["a"], ["b"], ["c"]]], [["A", "B", "C"]]).coef_.any()
+    tags.set_params(loss=COSTS)
+    refused(lambda: tags.fit([[["a"], ["b"], ["c"]]], [["A", "B", "C"]]), "dual_coordinate")
+
+
 @pytest.mark.parametrize("option", LINEAR_OPTIONS)
 @pytest.mark.parametrize("name", LINEAR)
 def test_options_of_linear_models(name, option):
@@ -243,7 +253,10 @@ def test_options_of_linear_models(name, option):
         "prior": lambda: fitted(name, prior=(0.0, [1e-6, 1.0, 1.0])),
         "nonnegative": lambda: fitted(name, nonnegative=True),
         "rescaling": lambda: fitted(name, THREE, loss=COSTS, rescaling="slack"),
+        "loss": lambda: fitted(name, y, loss=cost),
     }[option]
+    is_pair = NAMES[name].traits.linear.problems == "pairs"
+    y, cost = (TWO, np.array([[0.0, 5.0], [1.0, 0.0]])) if is_pair else (THREE, COSTS)
     if option not in NAMES[name].traits.linear.heeds:
         refused(fit, "dual_coordinate", "streaming_dual")
         return
@@ -252,6 +265,8 @@ def test_options_of_linear_models(name, option):
         assert abs(found[0, 0]) < 1e-2 < abs(fitted(name)[0, 0])
     elif option == "nonnegative":
         assert found.min() >= 0.0 > fitted(name).min()
+    elif option == "loss":
+        assert not np.allclose(found, fitted(name, y), rtol=1e-3)
     else:
         assert not np.allclose(found, fitted(name, THREE, loss=COSTS), rtol=1e-3)
 

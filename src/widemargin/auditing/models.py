@@ -309,6 +309,14 @@ def latent_structured(model: Any, X: Any, y: Any, weights: Any, qid: Any, proble
     return of_round(model, objective), w
 
 
+def images(model: Any, X: Any, y: Any, weights: Any, qid: Any, problem: Any):
+    """Estimators of images: features made by the code under trial would be no independent check."""
+    raise Unjudged(
+        f"certificates of models of images ({type(model).__name__}) are not judged: their features "
+        "can only be made by the code that learnt from them"
+    )
+
+
 def of_round(model: Any, objective: Any) -> Any:
     """An objective whose completions may be others than those of the certificate."""
     if int(model.rounds_["changed"][-1]):
@@ -317,6 +325,7 @@ def of_round(model: Any, objective: Any) -> Any:
 
 
 BUILDERS = {
+    "ImageEstimator": images,
     "LatentSVM": latent_svm,
     "LatentStructuredSVM": latent_structured,
     "MultilabelClassifier": multilabel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import sys
 from math import inf
 from typing import Any, NoReturn
 
@@ -31,6 +32,18 @@ class Parser(argparse.ArgumentParser):
             name = message.removeprefix("argument ").split(":")[0].split("/")[-1]
             message += f"; one that begins with a minus is written {name}=-1"
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Refuse empty words, such as shells make of variables that are not set."""
+        words = sys.argv[1:] if args is None else list(args)
+        for place, word in enumerate(words):
+            name, sign, value = word.partition("=")
+            is_option = name.startswith("--") and sign
+            if not value and (not word or is_option):
+                before = name if is_option else words[place - 1] if place else ""
+                named = f"argument {before}: " if before.startswith("-") else "an argument "
+                self.error(f"{named}is empty; a name or a value is needed")
+        return super().parse_known_args(words, namespace)
 
 
 def number(

@@ -7,7 +7,9 @@ from typing import Any
 
 from ..auditing import audit as judge
 from .apply.command import data_of, load_model
+from .apply.images import is_image_model
 from .apply.scores import task_of
+from .errors import CommandError
 from .reading.rows import Loaded, load_rows
 from .show.speaking import tell, tell_json
 
@@ -15,6 +17,8 @@ from .show.speaking import tell, tell_json
 def audit(args: Any) -> int:
     """The command; 0 where the certificate is confirmed."""
     model = load_model(args.model)
+    if is_image_model(model):
+        raise CommandError(f"{args.model}: audit judges no certificates of models of images")
     data = data_in_memory(args, model)
     found = judge(model, data.X, data.y, sample_weight=data.weight, qid=data.qid)
     if args.json:

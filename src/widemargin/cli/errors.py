@@ -43,7 +43,7 @@ def options_of_train() -> frozenset[str]:
     """The options of `train`, by the names of their values."""
     from .arguments import build_parser
 
-    return frozenset(vars(build_parser().parse_args(["train", "classify", "", "-o", ""])))
+    return frozenset(vars(build_parser().parse_args(["train", "classify", "-", "-o", "-"])))
 
 
 def spelling(known: Container[str] | None = None) -> Callable[[Option], str]:

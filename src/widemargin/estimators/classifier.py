@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +42,13 @@ from .learning.fitting import SolverParameters, checked_data, checked_inputs, fi
 from .learning.kernel_model import KernelModel
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..problems.shared_classes import SharedClasses
+    from ..run.kernels import KernelRun
+    from ..solvers import KernelSolver
+    from ..stopping import Rule
+    from ..streams import Stream
 
 
 class SVMClassifier(
@@ -127,28 +135,28 @@ class SVMClassifier(
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        loss="zero_one",
-        solver="auto",
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        output_kernel="identity",
-        precision="float32",
-        rescaling="margin",
-        tol=1e-3,
-        fit_intercept="auto",
-        intercept_scaling=1.0,
-        class_weight=None,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        loss: Any = "zero_one",
+        solver: Any = "auto",
+        kernel: Any = "linear",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        output_kernel: Any = "identity",
+        precision: str = "float32",
+        rescaling: str = "margin",
+        tol: float = 1e-3,
+        fit_intercept: bool | str = "auto",
+        intercept_scaling: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.loss = loss
@@ -174,7 +182,7 @@ class SVMClassifier(
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, d), dense or CSR, and labels y (n,).
 
         Parameters
@@ -199,10 +207,11 @@ class SVMClassifier(
             return self._fit_rows(X, y, checked_weights(sample_weight, X.shape[0]))
         weights = self._example_weights(sample_weight, X, y)
         problem, target = self._problem(X.shape[1], np.searchsorted(self.classes_, y))
-        return fit_linear(self, problem, X, y, target, weights, self.rescaling)
+        fit_linear(self, problem, X, y, target, weights, self.rescaling)
+        return self
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further examples; rows given twice count as two examples.
 
         Parameters
@@ -234,7 +243,9 @@ class SVMClassifier(
         """Cost [true, predicted] in the order of `classes_`."""
         return cost_matrix(self.loss, self.classes_)
 
-    def _problem(self, d: int, label: np.ndarray):
+    def _problem(
+        self, d: int, label: np.ndarray
+    ) -> tuple[Binary | Multiclass | SharedClasses, np.ndarray]:
         """The problem of `d` features, and the targets of the labels 0..K-1."""
         bias = intercept_size(self)
         if len(self.classes_) > 2:
@@ -244,7 +255,8 @@ class SVMClassifier(
     def _signed(self, label: np.ndarray) -> np.ndarray:
         """Margins of two classes, with their sign."""
         cost = self.loss_matrix_
-        return np.where(label == 1, cost[1, 0], -cost[0, 1])
+        signed: np.ndarray = np.where(label == 1, cost[1, 0], -cost[0, 1])
+        return signed
 
     @property
     def _n_outputs(self) -> int:
@@ -253,7 +265,7 @@ class SVMClassifier(
 
     # ------------------------------------------------------------ kernel machines
 
-    def _kernel_solver(self):
+    def _kernel_solver(self) -> KernelSolver:
         """LaSVM for two classes, if there can be no third; else LaRank, with its loss SOnline."""
         is_pair = not self._may_grow and len(getattr(self, "classes_", ())) == 2
         is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
@@ -261,21 +273,23 @@ class SVMClassifier(
             return LaSVM()
         return LaRank() if isinstance(self.loss, str) and self.loss == "zero_one" else SOnline()
 
-    def _kernel_task(self, solver) -> KernelTask:
+    def _kernel_task(self, solver: KernelSolver) -> KernelTask:
         """What is to be learnt: signed margins where the solver can, else classes."""
         kappa = output_matrix(self.output_kernel, self.classes_)
         kind = self._kind(solver)
         outputs = 1 if kind == "binary" else len(self.classes_)
         return KernelTask(kind, outputs, self.loss_matrix_, kappa, rescaling=self.rescaling)
 
-    def _kind(self, solver) -> str:
-        kinds = solver.traits.kernel.kinds
+    def _kind(self, solver: KernelSolver) -> str:
+        kinds = solver.traits.kernel.kinds  # type: ignore[union-attr]
         is_plain = isinstance(self.output_kernel, str) and self.output_kernel == "identity"
         takes_more = "classes" in kinds and (self._may_grow or not is_plain)
         is_pair = len(self.classes_) == 2 and not takes_more
         return "binary" if is_pair and "binary" in kinds else "classes"
 
-    def _kernel_targets(self, chunk, solver):
+    def _kernel_targets(
+        self, chunk: Chunk, solver: KernelSolver
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and factors of C of a chunk; classes that are new may be made room for."""
         if self._may_grow:
             self._admit_classes(chunk)
@@ -289,7 +303,7 @@ class SVMClassifier(
         sizes = np.abs(signed)  # loss * (1 - margin): the loss is a weight
         return np.sign(signed), sizes if weights is None else weights * sizes
 
-    def _open(self, run, books: dict[str, Any]) -> None:
+    def _open(self, run: KernelRun, books: dict[str, Any]) -> None:
         """After `fit` nobody has declared the classes: a learner of several may meet others."""
         books["may_grow"] |= run.learner.task.kind == "classes" and self.class_weight is None
 
@@ -300,11 +314,11 @@ class SVMClassifier(
         super()._set_own_books(books)
         self._may_grow = books["may_grow"]
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         problem, target = self._problem(self._columns, np.empty(0, np.int64))
         return problem, sp.csr_matrix((0, self._columns)), target
 
-    def _admit_classes(self, chunk) -> None:
+    def _admit_classes(self, chunk: Chunk) -> None:
         """Classes that appear late get their place among the others, if they may."""
         found = distinct(chunk.y)
         new = np.setdiff1d(found, self.classes_) if len(self.classes_) else found
@@ -345,8 +359,8 @@ class SVMClassifier(
             learner.task.output_kernel = output_matrix(self.output_kernel, known)
             learner.insert_output(at, cost_matrix(self.loss, known))
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
-        """Classes, their losses and weights."""
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
+        """Set the classes, their losses and weights before the first example."""
         is_told = classes is not None or (is_whole and stream.repeatable)
         self._may_grow = self.is_kernel_machine and not is_told
         if self._may_grow:
@@ -355,8 +369,8 @@ class SVMClassifier(
                 weight, classes = Option("class_weight"), Option("classes", [...])
                 raise ValueError(Sentence(weight, " needs to know all classes: ", classes, "."))
             return
-        counted = is_whole and isinstance(stream, ArrayStream)
-        if isinstance(self.class_weight, str) and not counted:
+        counted = stream if is_whole and isinstance(stream, ArrayStream) else None
+        if isinstance(self.class_weight, str) and counted is None:
             raise ValueError(
                 "class_weight='balanced' needs to count all labels first; pass a dict of weights."
             )
@@ -381,16 +395,16 @@ class SVMClassifier(
         self.loss_matrix_ = self._costs()
         self.class_weights_ = None
         if self.class_weight is not None:
-            seen = (stream.y, stream.weight) if counted else (self.classes_, None)
+            seen = (counted.y, counted.weight) if counted is not None else (self.classes_, None)
             self.class_weights_ = weights_of_classes(self.class_weight, self.classes_, *seen)
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         """The problem, targets and weights of a chunk."""
         label = class_numbers(self.classes_, chunk)
         problem, target = self._problem(X.shape[1], label)
         return problem, target, self._chunk_weights(chunk, label)
 
-    def _chunk_weights(self, chunk, label: np.ndarray) -> np.ndarray | None:
+    def _chunk_weights(self, chunk: Chunk, label: np.ndarray) -> np.ndarray | None:
         """Weights of the examples of a chunk times those of their classes, or None."""
         per_class = getattr(self, "class_weights_", None)
         if per_class is None and isinstance(self.class_weight, dict):
@@ -412,7 +426,7 @@ class SVMClassifier(
         """The weights of `coef_` and `intercept_`; the inverse of `_attributes`."""
         return flattened(self.coef_, self.intercept_, intercept_size(self))
 
-    def _example_weights(self, sample_weight, X, y):
+    def _example_weights(self, sample_weight: Any, X: Any, y: Any) -> np.ndarray | None:
         """sample_weight times class_weight, or None when both are absent."""
         weights = checked_weights(sample_weight, X.shape[0])
         if self.class_weight is None:
@@ -429,7 +443,7 @@ class SVMClassifier(
         attributes = {"coef_": coef, "intercept_": intercept}
         return attributes | {"classes_": self.classes_, "n_features_in_": d}
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray) -> float:
         """Mean loss of the predictions of flat weights."""
         fitted, total = self._attributes(w), 0.0
         for part, truth in row_blocks(X, y):  # no list of predictions as long as the data
@@ -437,7 +451,7 @@ class SVMClassifier(
             total += float(self._score_losses(scores + fitted["intercept_"], truth).sum())
         return total / len(y)
 
-    def _score_losses(self, scores: np.ndarray, y) -> np.ndarray:
+    def _score_losses(self, scores: np.ndarray, y: Any) -> np.ndarray:
         """The loss of each prediction; with two classes there may be one score or two."""
         predicted = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(1)
         K, y = len(self.classes_), np.asarray(y)
@@ -447,23 +461,24 @@ class SVMClassifier(
             label = y[strange][0]
             name = shown(label)
             raise ValueError(f"The held-out data has a class that training has not: {name}.")
-        return self.loss_matrix_.ravel()[true * K + predicted]
+        losses: np.ndarray = self.loss_matrix_.ravel()[true * K + predicted]
+        return losses
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) for two classes, positive for `classes_[1]`; else (n, K)."""
         check_is_fitted(self)
         X = checked_inputs(self, X)
-        scores = self._way().scores(X)
+        scores: np.ndarray = self._way().scores(X)
         if scores.shape[1] == 2:  # two classes that each have a function
             scores = scores[:, 1:] - scores[:, :1]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
-        """The class with the largest score."""
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest score, of each row."""
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(int)]
-        return self.classes_[scores.argmax(axis=1)]
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: np.ndarray = self.classes_[best]
+        return labels
 
 
 def check_labels(classes: np.ndarray) -> None:

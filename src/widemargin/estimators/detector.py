@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,10 @@ from .images.boxes import box_classes, warn_of_unreached
 from .images.windowed import WindowEstimator
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..stopping import Rule
+
 
 #: What objects without a label are called.
 NAMELESS = "object"
@@ -104,34 +108,34 @@ random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        loss="mmod",
-        match=0.5,
-        nms=0.4,
-        miss_cost=1.0,
-        false_alarm_cost=1.0,
-        threshold=0.0,
-        max_objects=100,
-        cell=8,
-        window_area=6400,
-        context=1,
-        sizes="auto",
-        size_step=1.2,
-        coverage=0.98,
-        box="soft",
-        memory="512MB",
-        skip_bad_images=False,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-2,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        loss: str = "mmod",
+        match: float = 0.5,
+        nms: float = 0.4,
+        miss_cost: float = 1.0,
+        false_alarm_cost: float = 1.0,
+        threshold: float = 0.0,
+        max_objects: int = 100,
+        cell: int = 8,
+        window_area: float = 6400,
+        context: int = 1,
+        sizes: Any = "auto",
+        size_step: float = 1.2,
+        coverage: float = 0.98,
+        box: str = "soft",
+        memory: int | str = "512MB",
+        skip_bad_images: bool = False,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-2,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.loss = loss
@@ -170,7 +174,7 @@ random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to images with any number of boxes.
 
         Parameters
@@ -196,7 +200,7 @@ random_state
         return self._fit_images(X, y, weights)
 
     @all_or_nothing
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further images; those given twice count as two examples.
 
         Classes and sizes are those of the boxes of the first call.
@@ -208,7 +212,9 @@ random_state
         X = checked_list(X)
         return self._partial_fit(X, truths_of(X, y), sample_weight, None)
 
-    def predict(self, X, min_size=None, max_size=None) -> list[Detections]:
+    def predict(
+        self, X: Any, min_size: float | None = None, max_size: float | None = None
+    ) -> list[Detections]:
         """The objects of each image.
 
         Parameters
@@ -219,7 +225,7 @@ random_state
         """
         return self._found(X, float(self.threshold), self._part(min_size, max_size))
 
-    def score(self, X, y=None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean over classes of the average precision at an IoU of 0.5 (PASCAL VOC 2010).
 
         Parameters
@@ -228,7 +234,9 @@ random_state
         """
         return box_average_precision(*self._compared(X, y))
 
-    def curve(self, X, y=None, overlap=0.5, label=None) -> PrecisionRecall:
+    def curve(
+        self, X: Any, y: Any = None, overlap: float = 0.5, label: Any = None
+    ) -> PrecisionRecall:
         """The precision-recall curve, of one class if there are several.
 
         Parameters
@@ -239,7 +247,7 @@ random_state
         """
         return precision_recall(*self._compared(X, y), overlap, label=label)
 
-    def _compared(self, X, y) -> tuple[list[dict], list[Detections]]:
+    def _compared(self, X: Any, y: Any) -> tuple[list[dict[str, Any]], list[Detections]]:
         """Truths and what is found, down to low scores."""
         check_is_fitted(self)
         X = some_images(X)
@@ -250,7 +258,9 @@ random_state
             truths.append({"boxes": objects.boxes, "labels": labels, "ignore": objects.ignore})
         return truths, self._found(X, CURVE_FROM, (self.grid_, self.coef_))
 
-    def _part(self, min_size, max_size) -> tuple[WindowGrid, np.ndarray]:
+    def _part(
+        self, min_size: float | None, max_size: float | None
+    ) -> tuple[WindowGrid, np.ndarray]:
         """The grid of sizes within these limits, and its weights."""
         check_is_fitted(self)
         for name, size in (("min_size", min_size), ("max_size", max_size)):
@@ -272,7 +282,9 @@ random_state
         parts = self.coef_[:first], self.coef_[first : first + n][kept], self.coef_[first + n :]
         return part, np.concatenate(parts)
 
-    def _found(self, X, threshold: float, part: tuple[WindowGrid, np.ndarray]) -> list[Detections]:
+    def _found(
+        self, X: Any, threshold: float, part: tuple[WindowGrid, np.ndarray]
+    ) -> list[Detections]:
         """What is found in images."""
         grid, w = part
         found = []
@@ -281,7 +293,9 @@ random_state
             found.append(self._objects(x, grid, w, threshold))
         return found
 
-    def _objects(self, x: ImageWindows, grid: WindowGrid, w, threshold: float) -> Detections:
+    def _objects(
+        self, x: ImageWindows, grid: WindowGrid, w: np.ndarray, threshold: float
+    ) -> Detections:
         """What is found in one image."""
         boxes, (scores, label) = window_boxes(x, grid), set_scores(x, grid.arrays, w)
         parts, places = [np.empty((0, 4))], [np.empty(0, np.int64)]
@@ -360,14 +374,17 @@ random_state
         boxes = cut_to_image(objects.boxes[known], x.extent, name)
         kept = [number[label] for label in labels if label in number]
         try:
-            return self._problem.truth(x, boxes, kept, objects.ignore[known])
+            found: tuple[TrueObject, ...] = self._problem.truth(
+                x, boxes, kept, objects.ignore[known]
+            )
         except ValueError as error:
             raise ImageError(f"{name}: {error}") from None
+        return found
 
     def _look_at_truths(self, truths: list[Any]) -> None:
         warn_of_unreached(np.array([one.reach for y in truths for one in y if not one.ignore]))
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         problem, losses = self._problem, []
         for number, (image, truth) in enumerate(zip(X, y, strict=True)):
             x = self._windows(image, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -36,6 +36,12 @@ from .learning.fitting import (
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
 from .structured import ProblemEstimator, check_functions, check_packed
+
+if TYPE_CHECKING:
+    from ..oracle.python import PythonOracle
+    from ..stopping import Rule
+    from ..streams import Stream
+
 
 #: The table of `Rounds` in a file.
 ROUNDS = Array("_rounds", "f8", ("rounds", len(COLUMNS)), nan=True)
@@ -77,13 +83,21 @@ class LatentEstimator(ProblemEstimator):
         if int(self.max_rounds) != self.max_rounds:
             raise ValueError(f"max_rounds must be an integer, got {self.max_rounds!r}.")
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         raise ValueError(
             f"{type(self).__name__} completes hidden variables over all data and learns from no "
             "stream; use fit."
         )
 
-    def _fit_rounds(self, X, Y, weights, hidden, w, given):
+    def _fit_rounds(
+        self,
+        X: Any,
+        Y: Any,
+        weights: np.ndarray | None,
+        hidden: Any,
+        w: np.ndarray | None,
+        given: tuple[Any, Any],
+    ) -> Self:
         """Learn from inputs X and truths Y; `given` is (X, y) as the caller has them."""
         self._run = None
         for name in LEARNT:
@@ -92,7 +106,7 @@ class LatentEstimator(ProblemEstimator):
         check_size(int(problem.n_features))
         geometry = self._geometry(int(problem.n_features))
 
-        def oracle_of(pairs):
+        def oracle_of(pairs: Any) -> PythonOracle | CompiledOracle:
             oracle = make_oracle(problem, X, pairs, self.C, weights, self.rescaling)
             if isinstance(oracle, CompiledOracle):
                 check_packed(oracle.data)
@@ -121,7 +135,7 @@ class LatentEstimator(ProblemEstimator):
         self._warn_of_rounds(outcome.round_ended_by, X)
         return self
 
-    def _warn_of_rounds(self, reason: str | None, X) -> None:
+    def _warn_of_rounds(self, reason: str | None, X: Any) -> None:
         """Rounds that still gained, or a last one that ended above `tol` for this reason."""
         if self.stopped_by_ != StopReason.ROUNDS:
             warn_unless_converged(self, self.certificate_, reason, X, part="The last round of ")
@@ -129,7 +143,7 @@ class LatentEstimator(ProblemEstimator):
         text = f"still gained after max_rounds={self.max_rounds}; increase it, or min_gain"
         warn_user(f"{type(self).__name__} {text}.", ConvergenceWarning)
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         losses = [
             self._problem.loss((true, None), self._predict_one(x, w))
             for x, true in zip(X, y, strict=True)
@@ -198,21 +212,21 @@ class LatentStructuredSVM(LatentEstimator):
 
     def __init__(
         self,
-        problem,
+        problem: Latent,
         *,
-        C=1.0,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-3,
-        min_gain=1e-3,
-        max_rounds=50,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        C: float = 1.0,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-3,
+        min_gain: float = 1e-3,
+        max_rounds: int = 50,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.problem = problem
         self.C = C
@@ -230,12 +244,12 @@ class LatentStructuredSVM(LatentEstimator):
         self.random_state = random_state
 
     @property
-    def _problem(self):
+    def _problem(self) -> Latent:
         return self.problem
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, hidden=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, hidden: Any = None) -> Self:
         """Fit to inputs X and truths y, two sequences of equal length.
 
         Parameters
@@ -273,17 +287,17 @@ class LatentStructuredSVM(LatentEstimator):
         check_first(self.problem, X, list(zip(y, hidden, strict=True)))
         return self._fit_rounds(X, y, weights, hidden, w, (X, y))
 
-    def predict(self, X) -> list[Any]:
+    def predict(self, X: Any) -> list[Any]:
         """The best output of each input, without its hidden part."""
         check_is_fitted(self)
         return [self._predict_one(x, self.coef_)[0] for x in checked_items(X)]
 
-    def hidden(self, X) -> list[Any]:
+    def hidden(self, X: Any) -> list[Any]:
         """The hidden part of each prediction."""
         check_is_fitted(self)
         return [self._predict_one(x, self.coef_)[1] for x in checked_items(X)]
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean loss: larger is better, 0 is perfect.
 
         Parameters

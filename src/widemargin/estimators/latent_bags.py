@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -18,6 +18,9 @@ from .coding.weights import checked_weights
 from .latent import ROUNDS, LatentEstimator
 from .learning.chunks import distinct
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..stopping import Rule
 
 
 class LatentSVM(ClassifierMixin, LatentEstimator):
@@ -63,20 +66,20 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
     def __init__(
         self,
         *,
-        C=1.0,
-        solver="auto",
-        tol=1e-3,
-        min_gain=1e-3,
-        max_rounds=50,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        C: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        min_gain: float = 1e-3,
+        max_rounds: int = 50,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.solver = solver
@@ -97,7 +100,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
     def _problem(self) -> Bags:
         return Bags(self.n_features_in_, intercept_size(self))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.two_d_array = False
@@ -105,7 +108,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, hidden=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, hidden: Any = None) -> Self:
         """Fit to bags.
 
         Parameters
@@ -170,39 +173,40 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
     def _flat_weights(self) -> np.ndarray:
         return flattened(self.coef_, self.intercept_, self._problem.bias)
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         """The error; `y` in {-1, +1} or in the caller's classes."""
         _, score = self._problem.best(BagStack.of(X, self.n_features_in_), w)
         positive = np.asarray(y) == (1 if isinstance(X, BagStack) else self.classes_[1])
         return float(np.average(positive != (score > 0), weights=weights))
 
-    def _best(self, X) -> tuple[np.ndarray, np.ndarray]:
+    def _best(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         return self._problem.best(BagStack.of(X, self.n_features_in_), self._flat_weights())
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score of each bag's best candidate; positive for the second class."""
         return self._best(X)[1]
 
-    def hidden(self, X) -> np.ndarray:
+    def hidden(self, X: Any) -> np.ndarray:
         """The best candidate of each bag."""
         return self._best(X)[0]
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The class of each bag."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        labels: np.ndarray = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        return labels
 
 
-def checked_hidden(hidden, stack: BagStack) -> np.ndarray:
-    """Candidates that exist."""
-    hidden, sizes = np.asarray(hidden), np.diff(stack.begin)
-    if hidden.shape != sizes.shape or hidden.dtype.kind not in "iu":
+def checked_hidden(hidden: Any, stack: BagStack) -> np.ndarray:
+    """Candidates given by the caller, which must exist in their bags."""
+    found, sizes = np.asarray(hidden), np.diff(stack.begin)
+    if found.shape != sizes.shape or found.dtype.kind not in "iu":
         raise ValueError(
-            f"hidden has shape {hidden.shape} and type {hidden.dtype}; {sizes.shape} integers are "
+            f"hidden has shape {found.shape} and type {found.dtype}; {sizes.shape} integers are "
             "needed."
         )
-    wrong = np.flatnonzero((hidden < 0) | (hidden >= sizes))
+    wrong = np.flatnonzero((found < 0) | (found >= sizes))
     if wrong.size:
         i = int(wrong[0])
-        raise ValueError(f"hidden[{i}] is {hidden[i]}; bag {i} has {sizes[i]} candidates.")
-    return hidden
+        raise ValueError(f"hidden[{i}] is {found[i]}; bag {i} has {sizes[i]} candidates.")
+    return found

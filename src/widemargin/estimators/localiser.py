@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,9 @@ from .images.windowed import WindowEstimator
 from .learning.fitting import check_positive
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..stopping import Rule
 
 
 class ObjectLocaliser(WindowEstimator):
@@ -91,27 +94,27 @@ random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        cell=8,
-        window_area=6400,
-        context=1,
-        sizes="auto",
-        size_step=1.2,
-        coverage=0.98,
-        box="soft",
-        memory="512MB",
-        skip_bad_images=False,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-2,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        cell: int = 8,
+        window_area: float = 6400,
+        context: int = 1,
+        sizes: Any = "auto",
+        size_step: float = 1.2,
+        coverage: float = 0.98,
+        box: str = "soft",
+        memory: int | str = "512MB",
+        skip_bad_images: bool = False,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-2,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.cell = cell
@@ -136,7 +139,7 @@ random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to images with a box each.
 
         Parameters
@@ -162,7 +165,7 @@ random_state
         return self._fit_images(X, y, weights)
 
     @all_or_nothing
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further images; those given twice count as two examples.
 
         The sizes that are looked for are those of the boxes of the first call.
@@ -174,15 +177,15 @@ random_state
         X = checked_list(X)
         return self._partial_fit(X, truths_of(X, y), sample_weight, None)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The box in each image, (n, 4)."""
         return self.locate(X)[0]
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score of the best window of each image, (n,)."""
         return self.locate(X)[1]
 
-    def score(self, X, y=None, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean IoU of the predicted and the true boxes.
 
         Parameters
@@ -200,7 +203,7 @@ random_state
         overlaps = [iou(found[i : i + 1], true[i])[0, 0] for i in range(len(X))]
         return float(np.average(overlaps, weights=weights))
 
-    def locate(self, X) -> Candidates:
+    def locate(self, X: Any) -> Candidates:
         """The box in each image and its score: boxes (n, 4), scores (n,)."""
         check_is_fitted(self)
         boxes, scores = [np.empty((0, 4))], [np.empty(0)]
@@ -238,15 +241,16 @@ random_state
             return truth
         box = cut_to_image(self._counted(truth, name), x.extent, name)[0]
         try:
-            return self._problem.truth(x, box)
+            found: TrueWindow = self._problem.truth(x, box)
         except ValueError:
             raise ImageError(f"{name}: no window overlaps its box {tuple(box.tolist())}.") from None
+        return found
 
     def _look_at_truths(self, truths: list[Any]) -> None:
         pairs = ((np.array([true.window.box]), np.array([true.target])) for true in truths)
         warn_of_unreached(np.array([iou(*pair)[0, 0] for pair in pairs]))
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         problem, losses = self._problem, []
         for number, (image, truth) in enumerate(zip(X, y, strict=True)):
             x = self._windows(image, number)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,6 +46,12 @@ from .learning.fitting import (
 )
 from .learning.streaming import Streaming, is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..oracle.python import PythonOracle
+    from ..stopping import Rule
+    from ..streams import Chunk, Stream
+
 
 PAIRS = ("none", "tree", "all")
 
@@ -111,23 +118,23 @@ max_seconds, stop, warm_start, random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        pairs="none",
-        loss="hamming",
-        taxonomy=None,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-3,
-        fit_intercept="auto",
-        intercept_scaling=1.0,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        pairs: str = "none",
+        loss: Any = "hamming",
+        taxonomy: Taxonomy | str | None = None,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-3,
+        fit_intercept: bool | str = "auto",
+        intercept_scaling: float = 1.0,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.pairs = pairs
@@ -150,7 +157,7 @@ max_seconds, stop, warm_start, random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, d) and the labels y of each row.
 
         Parameters
@@ -174,10 +181,11 @@ max_seconds, stop, warm_start, random_state
             self.output_kind_ = kind
             return self
         oracle = self._oracle(X, Y, weights)
-        return finish_fit(self, oracle, self._geometry(oracle.n_features), X, Y)
+        finish_fit(self, oracle, self._geometry(oracle.n_features), X, Y)
+        return self
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further examples; rows given twice count as two examples.
 
         Parameters
@@ -195,17 +203,17 @@ max_seconds, stop, warm_start, random_state
         """
         return self._partial_fit(X, y, sample_weight, classes)
 
-    def _checked_X(self, X, reset: bool):
+    def _checked_X(self, X: Any, reset: bool) -> Any:
         return checked_inputs(self, X, reset)
 
-    def _checked_part(self, X, y, is_first: bool):
+    def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         X = self._checked_X(X, reset=is_first)
         y = as_indicator(y) if kind_of(y) == "sparse" else y
         check_length(X, y)
         return X, y
 
-    def _learn_labels(self, y, classes=None) -> None:
-        """`classes_` and how labels are given."""
+    def _learn_labels(self, y: Any, classes: Any = None) -> None:
+        """Set `classes_` and how labels are given."""
         self.output_kind_ = kind_of(y)
         if self.output_kind_ == "sets":
             labels = set_labels(y) if classes is None else set_labels([set(classes)])
@@ -225,7 +233,7 @@ max_seconds, stop, warm_start, random_state
             raise ValueError("y has no labels: its shape is (n, 0).")
         self.classes_, self.parent_ = np.arange(n_labels), np.full(n_labels, -1, np.int64)
 
-    def _taxonomy(self, labels) -> Taxonomy:
+    def _taxonomy(self, labels: Any) -> Taxonomy:
         """The hierarchy, as an object."""
         if isinstance(self.taxonomy, Taxonomy):
             return self.taxonomy
@@ -233,7 +241,7 @@ max_seconds, stop, warm_start, random_state
             return Taxonomy.from_paths(labels)
         raise ValueError(f"taxonomy is {self.taxonomy!r}; a Taxonomy, 'paths' or None is needed.")
 
-    def _learn_structure(self, Y) -> None:
+    def _learn_structure(self, Y: Any) -> None:
         """`parent_` and `costs_`; Y is None where the labels cannot be counted beforehand."""
         L = len(self.classes_)
         if not isinstance(self.pairs, str) or self.pairs not in PAIRS:
@@ -271,7 +279,7 @@ max_seconds, stop, warm_start, random_state
             raise ValueError(f"loss has costs of {len(costs)} labels; there are {L} labels.")
         return costs
 
-    def _problem(self, d: int):
+    def _problem(self, d: int) -> LabelTree | LabelSets:
         """The problem of `d` features."""
         bias = intercept_size(self)
         if self.pairs == "all":
@@ -286,7 +294,7 @@ max_seconds, stop, warm_start, random_state
             bias=bias,
         )
 
-    def _oracle(self, X, Y, weights):
+    def _oracle(self, X: Any, Y: Any, weights: np.ndarray | None) -> PythonOracle | CompiledOracle:
         """The examples; labels that do not touch each other become examples of their own.
 
         Functional descent predicts examples before it learns from them: it takes them whole.
@@ -306,8 +314,8 @@ max_seconds, stop, warm_start, random_state
 
     # ------------------------------------------------------------ streams
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
-        """Labels, costs and the tree."""
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
+        """Set the labels, their costs and the tree before the first example."""
         y = stream.y if isinstance(stream, ArrayStream) else None
         if y is None:
             if classes is None:
@@ -324,14 +332,14 @@ max_seconds, stop, warm_start, random_state
         self._learn_labels(y, classes)
         self._learn_structure(self._indicator(y))
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         """The problem, truths and weights of a chunk."""
         Y = self._indicator(chunk.y, chunk.where)
         if len(Y) != chunk.size:
             raise ValueError(f"{chunk.where(0)}: {chunk.size} rows, but {len(Y)} sets of labels.")
         return self._problem(X.shape[1]), Y, chunk.weight
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._problem(self._columns), [], []
 
     def _geometry(self, n_weights: int) -> Geometry:
@@ -353,7 +361,7 @@ max_seconds, stop, warm_start, random_state
 
     # ------------------------------------------------------------ labels in and out
 
-    def _indicator(self, y, where=row_of) -> np.ndarray:
+    def _indicator(self, y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
         """Labels as (n, L) bytes, legal in the hierarchy."""
         if kind_of(y) == "sets":
             tree = self._taxonomy(self.classes_) if self.taxonomy is not None else None
@@ -414,7 +422,7 @@ max_seconds, stop, warm_start, random_state
 
     # ------------------------------------------------------------ prediction
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray) -> float:
         """Mean loss of the predictions of flat weights."""
         fitted, problem = self._attributes(w), self._problem(X.shape[1])
         Y, total = self._indicator(y), 0.0
@@ -424,26 +432,26 @@ max_seconds, stop, warm_start, random_state
             total += float(problem.losses(truth, found).sum())
         return total / len(Y)
 
-    def _label_scores(self, X) -> np.ndarray:
+    def _label_scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = checked_inputs(self, X)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores, np.float64)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Best score with each label minus best score without it, (n, L)."""
         scores = self._label_scores(X)
         return self._problem(self.n_features_in_).margins(scores, self.pair_coef_)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """The labels of each row, given as `y` was given to `fit`."""
         return as_kind(self._predicted(X), self.output_kind_, self.classes_)
 
-    def _predicted(self, X) -> np.ndarray:
+    def _predicted(self, X: Any) -> np.ndarray:
         scores = self._label_scores(X)
         return self._problem(self.n_features_in_).decode_scores(scores, self.pair_coef_)
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows all of whose labels are right."""
         check_is_fitted(self)
         found, Y = self._predicted(X), self._indicator(y)
@@ -451,7 +459,7 @@ max_seconds, stop, warm_start, random_state
         weights = checked_weights(sample_weight, len(Y))
         return float(np.average(np.all(found == Y, axis=1), weights=weights))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.single_output = False
@@ -462,8 +470,8 @@ max_seconds, stop, warm_start, random_state
         return tags
 
 
-def check_length(X, y) -> None:
-    """As many rows as sets of labels."""
+def check_length(X: Any, y: Any) -> None:
+    """Refuse rows and sets of labels that differ in number."""
     n = y.shape[0] if sp.issparse(y) else len(y)
     if X.shape[0] != n:
         raise ValueError(f"X has {X.shape[0]} rows and y has {n}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
@@ -20,6 +21,13 @@ from .coding.weights import checked_weights, example_weights
 from .learning.fitting import SolverParameters, checked_inputs, is_number
 from .learning.kernel_model import KernelModel
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..run.streams import StreamRun
+    from ..solvers import KernelSolver
+    from ..stopping import Reason
+    from ..streams import Chunk, Stream
+
 
 #: Training examples that decide where the margin is.
 SAMPLE = 10_000
@@ -67,16 +75,16 @@ class NoveltyDetector(
     def __init__(
         self,
         *,
-        nu=0.1,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        precision="float32",
-        solver="auto",
-        max_passes=None,
-        max_seconds=None,
-        random_state=None,
+        nu: float = 0.1,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        precision: str = "float32",
+        solver: Any = "auto",
+        max_passes: float | None = None,
+        max_seconds: float | None = None,
+        random_state: Any = None,
     ):
         self.nu = nu
         self.kernel = kernel
@@ -95,7 +103,7 @@ class NoveltyDetector(
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X (n, d), dense or CSR.
 
         Parameters
@@ -110,7 +118,7 @@ class NoveltyDetector(
         self._set_margin(X)
         return self
 
-    def _set_margin(self, X) -> None:
+    def _set_margin(self, X: Any) -> None:
         """The margin below which a share nu of the training examples lies."""
         machine, n = self._way().machine(), X.shape[0]
         rows = np.arange(n)
@@ -122,7 +130,7 @@ class NoveltyDetector(
         self.intercept_ = self._machine.offsets.copy()
 
     @all_or_nothing
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows.
 
         Parameters
@@ -133,14 +141,14 @@ class NoveltyDetector(
         """
         return self._partial_fit(X, None, sample_weight, None)
 
-    def _checked(self, X, reset: bool):
+    def _checked(self, X: Any, reset: bool) -> Any:
         return checked_inputs(self, X, reset)
 
-    def _checked_part(self, X, y, is_first: bool):
+    def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         X = self._checked(X, is_first)
         return X, np.zeros(X.shape[0])
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
@@ -149,23 +157,25 @@ class NoveltyDetector(
         if not is_number(self.nu) or not 0 < self.nu < 1:
             raise ValueError(f"nu must be a number between 0 and 1, got {self.nu!r}.")
 
-    def _kernel_solver(self):
+    def _kernel_solver(self) -> KernelSolver:
         return SVMD(nu=float(self.nu))
 
-    def _adapted(self, solver):
+    def _adapted(self, solver: Any) -> Any:
         """The solver with nu, unless it has its own."""
         check_task(solver, KernelTask("novelty"))
         return solver if solver.nu is not None else replace(solver, nu=float(self.nu))
 
-    def _kernel_task(self, solver) -> KernelTask:
-        """What is to be learnt."""
+    def _kernel_task(self, solver: KernelSolver) -> KernelTask:
+        """The task of learning what is common."""
         return KernelTask("novelty")
 
-    def _kernel_targets(self, chunk, solver):
+    def _kernel_targets(
+        self, chunk: Chunk, solver: KernelSolver
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """No targets; factors of C of a chunk."""
         return np.zeros(chunk.size), example_weights(chunk)
 
-    def _settle(self, way, run, reason) -> None:
+    def _settle(self, way: Any, run: StreamRun, reason: Reason | None) -> None:
         super()._settle(way, run, reason)
         self.offset_ = -float(run.learner.offsets[0])
 
@@ -173,15 +183,16 @@ class NoveltyDetector(
         """What the arrays of a file must be."""
         return Schema(*self._way().declared(1))
 
-    def score_samples(self, X):
-        """f(x), large for what is common."""
+    def score_samples(self, X: Any) -> np.ndarray:
+        """f(x) of each row, large for what is common."""
         return self.decision_function(X) + self.offset_
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """f(x) minus the margin: negative for what is new."""
         check_is_fitted(self)
-        return self._way().scores(checked_inputs(self, X))[:, 0]  # its offset is the margin
+        scores: np.ndarray = self._way().scores(checked_inputs(self, X))
+        return scores[:, 0]  # its offset is the margin
 
-    def predict(self, X):
-        """1 for what is common, -1 for what is new."""
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for rows like the common ones, -1 for new ones."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,7 @@ from ..problems.parts import PartPlaces, Parts, PartShape
 from ..run.callbacks import with_callbacks
 from ..saving.schema import Array, Relation, Schema
 from ..solvers import Start
+from ..streams import ArrayStream
 from .coding.weights import checked_weights
 from .images.base import ImageEstimator, check_between, check_whole
 from .images.bodies import (
@@ -37,6 +39,10 @@ from .images.bodies import (
 from .images.reading import memory_bytes
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..stopping import Rule
+    from ..streams import Stream
 
 
 class PoseEstimator(ImageEstimator):
@@ -121,29 +127,29 @@ random_state
 
     def __init__(
         self,
-        skeleton="parse14",
+        skeleton: str | Sequence[tuple[int, int]] = "parse14",
         *,
-        types=4,
-        between=True,
-        cell=4,
-        part_cells=5,
-        reach=5,
-        scales=(1.0,),
-        flips="auto",
-        rotations=(),
-        rounds=1,
-        C=0.5,
-        solver="auto",
-        tol=0.02,
-        prior=None,
-        nonnegative=False,
-        memory="512MB",
-        skip_bad_images=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        types: int = 4,
+        between: bool = True,
+        cell: int = 4,
+        part_cells: int = 5,
+        reach: int = 5,
+        scales: Sequence[float] = (1.0,),
+        flips: Any = "auto",
+        rotations: Sequence[float] = (),
+        rounds: int = 1,
+        C: float = 0.5,
+        solver: Any = "auto",
+        tol: float = 0.02,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        memory: int | str = "512MB",
+        skip_bad_images: bool = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.skeleton = skeleton
         self.types = types
@@ -194,7 +200,7 @@ random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to images and the joints of the body in each.
 
         Parameters
@@ -216,7 +222,7 @@ random_state
         if not X:
             raise ValueError("There is no image to learn from.")
         if is_streaming(self.solver):
-            self._begin_stream(None, None)
+            self._begin_stream(ArrayStream(X, y), None)
         weights = checked_weights(sample_weight, len(X))
         cells, points, owners = self._read(X, y)
         truths = self._choose_parts(cells, points)
@@ -227,7 +233,9 @@ random_state
             self._fit_again(cells, truths, weights)
         return self
 
-    def _fit_again(self, cells: list[np.ndarray], truths: list[Parts], weights) -> None:
+    def _fit_again(
+        self, cells: list[np.ndarray], truths: list[Parts], weights: np.ndarray | None
+    ) -> None:
         """A further round: the kinds that fit best, and a fit that begins at these weights."""
         problem = self._problem
         keeps: tuple[Any, Any] = self.warm_start, getattr(self, "_start", None)
@@ -240,7 +248,9 @@ random_state
         finally:
             self.warm_start, self._start = keeps
 
-    def _read(self, X: list[Any], y: list[Any]):
+    def _read(
+        self, X: list[Any], y: list[Any]
+    ) -> tuple[list[np.ndarray], list[tuple[np.ndarray, float]], np.ndarray]:
         """(cells, (joints, scale), numbers of images) of all examples, turned and mirrored too."""
         skeleton, limit, used = self._skeleton, memory_bytes(self.memory), 0
         n_joints = len(skeleton.edges) + 1
@@ -281,7 +291,9 @@ random_state
         scales = np.array([float(scale) for scale in self.scales])
         return float(scales[np.argmin(np.abs(np.log(scales * size / usual)))])
 
-    def _variants(self, image: np.ndarray, joints: np.ndarray, skeleton: Skeleton):
+    def _variants(
+        self, image: np.ndarray, joints: np.ndarray, skeleton: Skeleton
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """An image and its joints, turned and in the mirror too."""
         turned = [(image, joints), *(rotated(image, joints, float(a)) for a in self.rotations)]
         if skeleton.mirror is None:
@@ -306,7 +318,7 @@ random_state
         self.parents_, self.anchors_ = tree.parent, tree.anchor
         return [Parts(place, kinds_of(body, tree, place)) for place in places]
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         raise ValueError(
             "PoseEstimator chooses parts and kinds over all images and learns from no stream; use "
             "fit with a solver that has all data."
@@ -356,7 +368,7 @@ random_state
                 f"array 'coef_' has {self.coef_.size} weights, another number of parts"
             )
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         """The mean loss; of images and joints, or of cells and truths."""
         problem, losses = self._problem, []
         n_joints, body = len(self._skeleton.edges) + 1, self._body
@@ -374,7 +386,7 @@ random_state
 
     # ------------------------------------------------------------ using it
 
-    def find(self, X) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Joints (n, J, 2) and scores (n,) of the best pose of each image over all scales."""
         check_is_fitted(self, "coef_")
         problem, of_joint = self._problem, joint_parts(self._body)
@@ -392,15 +404,15 @@ random_state
             scores.append(np.array([best[0]]))
         return np.concatenate(joints), np.concatenate(scores)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The joints of the body in each image, (n, J, 2), in pixels."""
         return self.find(X)[0]
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score of the best pose of each image, (n,)."""
         return self.find(X)[1]
 
-    def score(self, X, y=None, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """PCP, strict: the share of limbs with both ends within half their length.
 
         Parameters
@@ -436,7 +448,7 @@ def usual_size(skeleton: Skeleton, bodies: list[np.ndarray]) -> float:
     return float(np.median([body_size(skeleton, joints) for joints in bodies] or [1.0]))
 
 
-def in_order(arrays) -> bool:
+def in_order(arrays: Any) -> bool:
     """Whether each part stands after the one that it hangs on."""
     parent = arrays["parents_"]
     return bool(

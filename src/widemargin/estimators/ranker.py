@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,10 +25,16 @@ from .learning.streaming import Streaming, is_streaming
 from .learning.undoing import all_or_nothing
 from .structured import ProblemEstimator
 
+if TYPE_CHECKING:
+    from ..run.certificate import Certificate
+    from ..stopping import Rule
+    from ..streams import Stream
+
+
 LOSSES = "'roc_area', 'average_precision', 'precision@k', 'ndcg' and 'ndcg@k' (k an integer >= 1)"
 
 
-def ranking_problem(loss: Any, n_inputs: int):
+def ranking_problem(loss: Any, n_inputs: int) -> Any:
     """The problem of a loss by its name.
 
     Examples
@@ -114,19 +120,19 @@ random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        loss="roc_area",
-        solver="auto",
-        rescaling="margin",
-        tol=1e-3,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        loss: str = "roc_area",
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-3,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.loss = loss
@@ -142,12 +148,12 @@ random_state
         self.random_state = random_state
 
     @property
-    def _problem(self):
+    def _problem(self) -> Any:
         return ranking_problem(self.loss, self._columns)
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, qid=None, sample_weight=None):
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Fit to documents X (n, d), dense or CSR, with relevances y.
 
         Parameters
@@ -180,7 +186,7 @@ random_state
         return self._fit_problem(queries, queries.truths, weights)
 
     @all_or_nothing
-    def partial_fit(self, X, y, qid=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further queries, which must be whole.
 
         Parameters
@@ -209,7 +215,7 @@ random_state
             )
         return self
 
-    def fit_stream(self, stream, **options):
+    def fit_stream(self, stream: Any, **options: Any) -> Self:
         """Learn from a stream of rows with a `qid`, a chunk at a time.
 
         Parameters
@@ -229,7 +235,7 @@ random_state
             self.n_skipped_queries_ = source.n_skipped
         return self
 
-    def verify(self, stream):
+    def verify(self, stream: Any) -> Certificate:
         """Prove the gap of the model: one pass over the data it was trained on.
 
         Parameters
@@ -239,16 +245,18 @@ random_state
         """
         return super().verify(self._by_query(stream))
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n,): the larger, the higher in the list."""
         check_is_fitted(self)
-        return safe_sparse_dot(checked_inputs(self, X), self.coef_, dense_output=True)
+        X = checked_inputs(self, X)
+        scores: np.ndarray = safe_sparse_dot(X, self.coef_, dense_output=True)
+        return scores
 
-    def predict(self, X) -> np.ndarray:
-        """The scores."""
+    def predict(self, X: Any) -> np.ndarray:
+        """The scores, as `decision_function` gives them."""
         return self.decision_function(X)
 
-    def score(self, X, y, qid=None, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean of 1 - loss over the queries that have documents to compare.
 
         Parameters
@@ -266,7 +274,9 @@ random_state
 
     # ------------------------------------------------------------ for the base class
 
-    def _informative(self, X, y, qid, sample_weight) -> tuple[Queries, np.ndarray | None]:
+    def _informative(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any
+    ) -> tuple[Queries, np.ndarray | None]:
         """Queries with pairs, and their weights; the others are counted."""
         weights = checked_weights(sample_weight, X.shape[0])
         self._columns = X.shape[1]
@@ -276,8 +286,8 @@ random_state
         self.n_skipped_queries_ = int(np.count_nonzero(~mask))
         return queries.chosen(mask), None if per_query is None else per_query[mask]
 
-    def _by_query(self, source):
-        """A stream of queries."""
+    def _by_query(self, source: Any) -> Stream:
+        """The stream of rows as one of whole queries."""
         stream = as_stream(source)
         if isinstance(stream, ArrayStream) and isinstance(stream.X, Queries):
             return stream
@@ -287,11 +297,11 @@ random_state
         """What the arrays of a file must be."""
         return Schema(Array("coef_", "f8", ("n_features_in_",)))
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._problem, [], []
 
     def _inputs(self, chunk: Chunk) -> Queries:
@@ -303,10 +313,10 @@ random_state
         documents = Streaming._inputs(self, rows)
         return Queries(documents, queries.begin, queries.relevance)
 
-    def _other_rows(self, X):
+    def _other_rows(self, X: Any) -> Any:
         return Streaming._other_rows(self, X)
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         """Mean loss over queries with pairs; X is `Queries`, (documents, qid), or documents."""
         if isinstance(X, Queries):
             X, y, qid = X.documents, X.relevance, X.query
@@ -329,14 +339,14 @@ random_state
             raise ValueError("All queries with documents to compare have the weight zero.")
         return float(1.0 - np.average(quality, weights=factors[mask]))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 
 
-def query_of_rows(qid, n: int):
+def query_of_rows(qid: Any, n: int) -> Any:
     """The query of each of `n` rows, or None: all are one, which nobody may mean."""
     if isinstance(qid, str):
         if qid != "one":
@@ -352,12 +362,12 @@ def query_of_rows(qid, n: int):
     return qid
 
 
-def is_list_of_queries(y) -> bool:
+def is_list_of_queries(y: Any) -> bool:
     """Whether relevances come in a part for each query."""
     return isinstance(y, list | tuple) and len(y) > 0 and all(np.ndim(part) == 1 for part in y)
 
 
-def joined_queries(X, y, qid, sample_weight):
+def joined_queries(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
     """Rows, relevances, queries and weights; of lists with a part for each query their rows.
 
     Examples
@@ -389,7 +399,9 @@ def joined_queries(X, y, qid, sample_weight):
     return rows, np.concatenate(list(y)), np.repeat(np.arange(len(y)), sizes), weights
 
 
-def weights_by_query(weights, queries: Queries, order) -> np.ndarray | None:
+def weights_by_query(
+    weights: np.ndarray | None, queries: Queries, order: np.ndarray | None
+) -> np.ndarray | None:
     """Weights of rows as weights of queries; rows that disagree are named."""
     if weights is not None and order is not None:
         weights = weights[order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,11 @@ from .learning.fitting import SolverParameters, checked_data, checked_inputs, fi
 from .learning.kernel_model import KernelModel
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..solvers import KernelSolver
+    from ..stopping import Rule
+    from ..streams import Chunk, Stream
 
 
 class SVMRegressor(
@@ -64,25 +69,25 @@ stop, warm_start, random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        epsilon=0.0,
-        solver="auto",
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        precision="float32",
-        tol=1e-3,
-        fit_intercept="auto",
-        intercept_scaling=1.0,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        epsilon: float = 0.0,
+        solver: Any = "auto",
+        kernel: Any = "linear",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        precision: str = "float32",
+        tol: float = 1e-3,
+        fit_intercept: bool | str = "auto",
+        intercept_scaling: float = 1.0,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.epsilon = epsilon
@@ -105,7 +110,7 @@ stop, warm_start, random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, d), dense or CSR, and real targets y (n,).
 
         Parameters
@@ -121,10 +126,11 @@ stop, warm_start, random_state
         weights = checked_weights(sample_weight, X.shape[0])
         if self.is_kernel_machine or is_streaming(self.solver):
             return self._fit_rows(X, y, weights)
-        return fit_linear(self, self._problem(X.shape[1]), X, y, y, weights)
+        fit_linear(self, self._problem(X.shape[1]), X, y, y, weights)
+        return self
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from further examples; rows given twice count as two examples.
 
         Parameters
@@ -144,30 +150,32 @@ stop, warm_start, random_state
         """The problem of `d` features."""
         return Regression(d, self.epsilon, intercept_size(self))
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         self._check_epsilon()
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _kernel_solver(self):
+    def _kernel_solver(self) -> KernelSolver:
         return SVMD()
 
-    def _kernel_task(self, solver) -> KernelTask:
-        """What is to be learnt."""
+    def _kernel_task(self, solver: KernelSolver) -> KernelTask:
+        """The task of learning real targets."""
         return KernelTask("real", epsilon=float(self.epsilon))
 
-    def _kernel_targets(self, chunk, solver):
+    def _kernel_targets(
+        self, chunk: Chunk, solver: KernelSolver
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and factors of C of a chunk."""
         return self._targets(chunk)
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         """The problem, targets and weights of a chunk."""
         return self._problem(X.shape[1]), *self._targets(chunk)
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._problem(self._columns), sp.csr_matrix((0, self._columns)), np.empty(0)
 
-    def _targets(self, chunk):
+    def _targets(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None]:
         """Finite targets and factors of C of a chunk."""
         y = np.asarray(chunk.y)
         if y.shape != (chunk.size,) or y.dtype.kind not in "fiub":
@@ -192,17 +200,18 @@ stop, warm_start, random_state
         coef, intercept = unflattened(w, self._n_outputs, d, self.intercept_scaling)
         return {"coef_": coef, "intercept_": intercept, "n_features_in_": d}
 
-    def _mean_loss(self, X, y, w: np.ndarray) -> float:
-        """Mean distance beyond the tube."""
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray) -> float:
+        """The mean distance of targets beyond the tube."""
         fitted = self._attributes(w)
         predicted = safe_sparse_dot(X, fitted["coef_"][0]) + fitted["intercept_"]
         return float(self._score_losses(predicted[:, None], y).mean())
 
-    def _score_losses(self, scores: np.ndarray, y) -> np.ndarray:
-        return np.maximum(np.abs(np.asarray(y) - scores[:, 0]) - self.epsilon, 0.0)
+    def _score_losses(self, scores: np.ndarray, y: Any) -> np.ndarray:
+        away: np.ndarray = np.abs(np.asarray(y) - scores[:, 0])
+        return np.maximum(away - self.epsilon, 0.0)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """<w, x> + intercept, or f(x) of a kernel machine."""
         check_is_fitted(self)
-        X = checked_inputs(self, X)
-        return self._way().scores(X)[:, 0]
+        scores: np.ndarray = self._way().scores(checked_inputs(self, X))
+        return scores[:, 0]

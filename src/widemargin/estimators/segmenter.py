@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..images.graphs import STEPS, Graph, Widths
+from ..images.graphs import STEPS, ImageGraph, Widths
 from ..images.pixels import LARGEST_SIZE, LEAST_SIZE, pixel_widths
 from ..inputs.boxes import check_records
 from ..inputs.images import ImageError, checked_list, image_name, some_images
@@ -32,6 +32,10 @@ from .images.masks import (
 from .images.reading import memory_bytes
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from ..stopping import Rule
+    from ..streams import Chunk, Stream
 
 
 class ImageSegmenter(ImageEstimator):
@@ -99,25 +103,25 @@ random_state
 
     def __init__(
         self,
-        features="pixels",
+        features: str = "pixels",
         *,
-        size=96,
-        neighbours=8,
-        loss="hamming",
-        void=None,
-        C=10.0,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-2,
-        prior=None,
-        nonnegative=False,
-        memory="1GB",
-        skip_bad_images=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        size: int = 96,
+        neighbours: int = 8,
+        loss: str = "hamming",
+        void: Any = None,
+        C: float = 10.0,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-2,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        memory: int | str = "1GB",
+        skip_bad_images: bool = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.features = features
         self.size = size
@@ -142,7 +146,7 @@ random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to images and their masks.
 
         Parameters
@@ -167,7 +171,9 @@ random_state
         return self._fit_problem(graphs, truths, weights)
 
     @all_or_nothing
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from further images; those given twice count as two examples.
 
         Parameters
@@ -179,9 +185,11 @@ random_state
         """
         return self._partial_fit(*images_and_masks(X, y), sample_weight, classes)
 
-    def _read(self, images: list[Any], masks: list[Any]):
+    def _read(
+        self, images: list[Any], masks: list[Any]
+    ) -> tuple[list[ImageGraph], list[TrueLabels], np.ndarray]:
         """(graphs, truths, numbers of the images that were taken)."""
-        graphs: list[Graph] = []
+        graphs: list[ImageGraph] = []
         truths: list[TrueLabels] = []
         coding, limit, used = self._coding, memory_bytes(self.memory), 0
 
@@ -227,7 +235,7 @@ random_state
         if self.loss not in ("hamming", "balanced"):
             raise ValueError(f"loss is {self.loss!r}; 'hamming' or 'balanced' is needed.")
 
-    def _set_widths(self, graph: Graph) -> None:
+    def _set_widths(self, graph: ImageGraph) -> None:
         self.n_numbers_ = graph.own.shape[1]
         self.n_contrasts_ = graph.contrast.shape[1] if self._has_pairs else 0
 
@@ -248,7 +256,7 @@ random_state
 
     # ------------------------------------------------------------ streams
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         self.n_numbers_, self._frames = 0, []
         if classes is not None:
             self.classes_ = np.unique(np.asarray(classes))
@@ -259,7 +267,7 @@ random_state
             )
         self.classes_ = classes_of([mask for part in stream.chunks() for mask in part.y], self.void)
 
-    def _inputs(self, chunk):
+    def _inputs(self, chunk: Chunk) -> Any:
         """The graphs of the images of a chunk."""
         given, graphs, frames = self.features == "given", [], []
         for number, image in enumerate(checked_list(chunk.X), int(chunk.row)):
@@ -271,7 +279,7 @@ random_state
         self._columns, self._frames = self.n_numbers_, frames
         return graphs
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         if len(X) != len(chunk.y):
             raise ValueError(f"{chunk.where(0)}: {len(X)} images and {len(chunk.y)} masks.")
         frames, self._frames = self._frames, []
@@ -282,7 +290,7 @@ random_state
         ]
         return self._problem, truths, chunk.weight
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._problem, [], []
 
     # ------------------------------------------------------------ what was learnt
@@ -302,7 +310,7 @@ random_state
         if self.coef_.size != self._problem.n_features:
             raise Mismatch(f"array 'coef_' has {self.coef_.size}, not {self._problem.n_features}")
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         """The mean loss; of images and masks, or of graphs and truths."""
         problem, given, losses = self._problem, self.features == "given", []
         for number, (x, true) in enumerate(zip(X, y, strict=True)):
@@ -316,7 +324,7 @@ random_state
 
     # ------------------------------------------------------------ using it
 
-    def _seen(self, image: Any, number: int, given: bool) -> tuple[Graph, Frame]:
+    def _seen(self, image: Any, number: int, given: bool) -> tuple[ImageGraph, Frame]:
         """The graph of an image."""
         name = image_name(image, number)
         graph, frame = take_graph(opened(image, number, given), name, self.size, self.neighbours)
@@ -326,7 +334,7 @@ random_state
             check_contrasts(graph, self.n_contrasts_, name)
         return graph, frame
 
-    def iter_predict(self, X) -> Iterator[np.ndarray]:
+    def iter_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The masks of images one after another, each of the size of its image."""
         check_is_fitted(self, "coef_")
         problem, given = self._problem, self.features == "given"
@@ -334,11 +342,11 @@ random_state
             graph, frame = self._seen(image, number, given)
             yield full_mask(problem.decode(graph, self.coef_), frame, self.classes_)
 
-    def predict(self, X) -> list[np.ndarray]:
+    def predict(self, X: Any) -> list[np.ndarray]:
         """The mask of each image, of its size: an array of labels."""
         return list(self.iter_predict(checked_list(X)))
 
-    def score(self, X, y=None, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The mean IoU over the images: of the second of two labels, of several their mean.
 
         Parameters
@@ -379,8 +387,8 @@ def images_and_masks(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
     return images, masks
 
 
-def check_numbers(graph: Graph, wanted: int | None, name: str) -> None:
-    """Regions have as many features as those before."""
+def check_numbers(graph: ImageGraph, wanted: int | None, name: str) -> None:
+    """Refuse regions with another number of features than those before."""
     found = graph.own.shape[1]
     if wanted and found != wanted:
         raise ValueError(f"{name}: {found} features per region; those before have {wanted}.")

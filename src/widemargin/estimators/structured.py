@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,10 @@ from .learning.fitting import SolverParameters, check_parameters, finish_fit
 from .learning.streaming import Streaming, is_streaming
 from .learning.undoing import all_or_nothing
 
+if TYPE_CHECKING:
+    from ..stopping import Rule
+    from ..streams import Chunk, Stream
+
 
 class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters, BaseEstimator):
     """An estimator around one problem, which is the same for all examples.
@@ -38,7 +42,7 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     _problem: Any
     _width = 0  # columns of the inputs, where they are rows
 
-    def _fit_problem(self, X, Y, weights=None):
+    def _fit_problem(self, X: Any, Y: Any, weights: np.ndarray | None = None) -> Self:
         """Learn `coef_` of `_problem` from inputs and truths of equal number."""
         check_size(int(self._problem.n_features))
         geometry = self._geometry(int(self._problem.n_features))
@@ -46,9 +50,10 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         if isinstance(oracle, CompiledOracle):
             check_packed(oracle.data)
         self._look_at(X, Y)
-        return finish_fit(self, oracle, geometry, X, Y)
+        finish_fit(self, oracle, geometry, X, Y)
+        return self
 
-    def _look_at(self, X, Y) -> None:
+    def _look_at(self, X: Any, Y: Any) -> None:
         """Try functions of the caller's own on the first examples, once these are packed."""
 
     def _geometry(self, n_weights: int) -> Geometry:
@@ -63,12 +68,12 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
     def _attributes(self, w: np.ndarray) -> dict[str, Any]:
         return {"coef_": np.array(w)}
 
-    def _checked_part(self, X, y, is_first: bool):
+    def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         if getattr(X, "ndim", 1) == 0:
             raise ValueError(f"X is {X!r}; a sequence of examples is needed.")
         return checked_items(X), y
 
-    def _inputs(self, chunk):
+    def _inputs(self, chunk: Chunk) -> Any:
         """The inputs of a chunk, as they are."""
         n = len(chunk.y)
         if chunk.size != n:
@@ -77,19 +82,19 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
         self._width = int(shape[1]) if len(shape) == 2 else 0
         return checked_items(chunk.X, chunk.source)
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._problem, sp.csr_matrix((0, self._width)), np.empty(0, np.int64)
 
-    def _other_rows(self, X):
+    def _other_rows(self, X: Any) -> Any:
         return checked_items(X)
 
-    def _check_width(self, stream):
-        """Inputs are whatever the problem takes."""
+    def _check_width(self, stream: Stream) -> None:
+        """Accept any width: inputs are whatever the problem takes."""
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         return self._problem, chunk.y, chunk.weight
 
-    def _inputs_of(self, X):
+    def _inputs_of(self, X: Any) -> Any:
         """X as its problem predicts it."""
         X = checked_items(X)
         entries = X.data if sp.issparse(X) else X
@@ -103,12 +108,12 @@ class ProblemEstimator(Saving, Streaming, CallbackSupportMixin, SolverParameters
             return (input_of(self._problem, X, i) for i in range(X.shape[0]))
         return X
 
-    def _predict_one(self, x, w: np.ndarray):
+    def _predict_one(self, x: Any, w: np.ndarray) -> Any:
         if isinstance(self._problem, GivesPlanes):
             return self._problem.predict(x, w)
         return self._problem.decode(x, w)
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         losses = (
             self._problem.loss(true, self._predict_one(x, w))
             for x, true in zip(self._inputs_of(X), y, strict=True)
@@ -151,19 +156,19 @@ random_state
 
     def __init__(
         self,
-        problem,
+        problem: Problem,
         *,
-        C=1.0,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-3,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        C: float = 1.0,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-3,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.problem = problem
         self.C = C
@@ -179,12 +184,12 @@ random_state
         self.random_state = random_state
 
     @property
-    def _problem(self):
+    def _problem(self) -> Problem:
         return self.problem
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to inputs X and truths y, two sequences of equal length.
 
         Parameters
@@ -207,11 +212,11 @@ random_state
             return self._fit_rows(X, y, weights)
         return self._fit_problem(X, y, weights)
 
-    def _look_at(self, X, Y) -> None:
+    def _look_at(self, X: Any, Y: Any) -> None:
         check_first(self.problem, X, Y)
 
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from further examples; those given twice count as two examples.
 
         Parameters
@@ -226,12 +231,12 @@ random_state
         """What the arrays of a file must be."""
         return Schema(Array("coef_", "f8", ("n_weights",)))
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         check_functions(self.problem)
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
 
-    def _check_oracle(self, oracle, chunk) -> None:
+    def _check_oracle(self, oracle: Any, chunk: Chunk) -> None:
         if isinstance(oracle, CompiledOracle):
             check_packed(oracle.data)
         if chunk.row == 0:
@@ -244,12 +249,12 @@ random_state
         super()._set_own_books(books | {"columns": 0})
         self._width = books["columns"]
 
-    def predict(self, X) -> list[Any]:
+    def predict(self, X: Any) -> list[Any]:
         """The best output of each input."""
         check_is_fitted(self)
         return [self._predict_one(x, self.coef_) for x in self._inputs_of(X)]
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean loss: larger is better, 0 is perfect.
 
         Parameters
@@ -262,7 +267,7 @@ random_state
         weights = checked_weights(sample_weight, len(y))
         return -self._mean_loss(X, y, self.coef_, weights)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score <w, phi(x, y)> of each prediction."""
         check_is_fitted(self)
         X = self._inputs_of(X)
@@ -270,7 +275,7 @@ random_state
             return np.array([self._predict_one(x, self.coef_) for x in X])
         return np.array([self._score_one(x, self._predict_one(x, self.coef_)) for x in X])
 
-    def _score_one(self, x, y) -> float:
+    def _score_one(self, x: Any, y: Any) -> float:
         phi = self.problem.joint_feature(x, y)
         if isinstance(phi, tuple):
             return float(self.coef_[np.asarray(phi[0])] @ np.asarray(phi[1]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +31,11 @@ from .coding.weights import checked_weights
 from .learning.streaming import is_streaming
 from .learning.undoing import all_or_nothing
 from .structured import ProblemEstimator
+
+if TYPE_CHECKING:
+    from ..run.streams import StreamRun
+    from ..stopping import Reason, Rule
+    from ..streams import Chunk, Stream
 
 
 class SequenceTagger(ProblemEstimator):
@@ -88,24 +94,24 @@ max_seconds, stop, warm_start, random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        loss="hamming",
-        constraints=None,
-        illegal="refuse",
-        transition_features=None,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-2,
-        fit_intercept="auto",
-        intercept_scaling=1.0,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        loss: Any = "hamming",
+        constraints: Any = None,
+        illegal: str = "refuse",
+        transition_features: Any = None,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-2,
+        fit_intercept: bool | str = "auto",
+        intercept_scaling: float = 1.0,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         self.C = C
         self.loss = loss
@@ -129,7 +135,7 @@ max_seconds, stop, warm_start, random_state
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, token_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, token_weight: Any = None) -> Self:
         """Fit to sequences X and their labels y.
 
         Parameters
@@ -168,7 +174,7 @@ max_seconds, stop, warm_start, random_state
         return self._fit_problem(sequences, truths, weights)
 
     @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further sequences; those given twice count as two examples.
 
         Parameters
@@ -194,7 +200,7 @@ max_seconds, stop, warm_start, random_state
         if self.illegal == "allow" and self.constraints is None:
             raise ValueError("illegal='allow' is for constraints, and there are none.")
 
-    def _set_classes(self, labels) -> None:
+    def _set_classes(self, labels: Any) -> None:
         """`classes_`: sorted where the labels can be sorted, else in order of appearance."""
         self.classes_ = label_array(dict.fromkeys(labels))
         self._number = {label: k for k, label in enumerate(self.classes_.tolist())}
@@ -268,11 +274,13 @@ max_seconds, stop, warm_start, random_state
     def _problem(self) -> Chain:
         return self._chain
 
-    def _sequences(self, X, grow: bool) -> Sequences:
+    def _sequences(self, X: Any, grow: bool) -> Sequences:
         """Inputs of a user as packed sequences of the model's columns."""
         return self._features.packed(X, None if grow else self.n_features_in_)
 
-    def _truths(self, y, X: Sequences, where="sequence {}".format) -> Truths:
+    def _truths(
+        self, y: Any, X: Sequences, where: Callable[[int], str] = "sequence {}".format
+    ) -> Truths:
         """Labels in numbers; a strange one is named, and `where` its sequence begins."""
         number = self._number
         truths = Truths()
@@ -290,7 +298,7 @@ max_seconds, stop, warm_start, random_state
                 ) from None
         return truths
 
-    def _find_illegal(self, truths: Truths, X: Sequences, **where) -> None:
+    def _find_illegal(self, truths: Truths, X: Sequences, **where: Any) -> None:
         """Labels that break the constraints are counted, or refused."""
         if not self._chain.forbidden.size:
             return
@@ -303,14 +311,14 @@ max_seconds, stop, warm_start, random_state
             self._illegal.refuse()
 
     def _tell_illegal(self) -> None:
-        """Those that were counted since the last time."""
+        """Warn of the illegal labels counted since the last time."""
         found, self._illegal = self._illegal, None
         if found is not None:
             found.tell()
 
     # ------------------------------------------------------------ streams
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         self._illegal = None
         if self.transition_features is not None:
             raise ValueError("transition_features needs all data at once; a stream has chunks.")
@@ -324,16 +332,16 @@ max_seconds, stop, warm_start, random_state
         self._set_classes(classes)
         self._features = TagFeatures(self.transition_features)
 
-    def _settle(self, way, run, reason) -> None:
+    def _settle(self, way: Any, run: StreamRun, reason: Reason | None) -> None:
         super()._settle(way, run, reason)
         self._tell_illegal()
 
-    def _checked_part(self, X, y, is_first: bool):
+    def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} sequences and y has {len(y)}.")
         return X, y
 
-    def _inputs(self, chunk):
+    def _inputs(self, chunk: Chunk) -> Any:
         grow = not self._is_fixed
         X = self._sequences(chunk.X, grow or not self._columns)
         if X.names is None and self._columns and X.n_columns != self._columns:
@@ -345,10 +353,10 @@ max_seconds, stop, warm_start, random_state
         self._set_problem(X)
         return X
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._chain, [], []
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         truths = self._truths(chunk.y, X, chunk.where)
         run = getattr(self, "_run", None)  # a model of a file has none
         if run is not None and chunk.row >= run.fingerprint.count:  # examples that are new to it
@@ -374,9 +382,10 @@ max_seconds, stop, warm_start, random_state
         }
 
     def _flat_weights(self) -> np.ndarray:
-        return self.weights_.copy()
+        weights: np.ndarray = self.weights_.copy()
+        return weights
 
-    def _mean_loss(self, X, y, w: np.ndarray, weights=None) -> float:
+    def _mean_loss(self, X: Any, y: Any, w: np.ndarray, weights: np.ndarray | None = None) -> float:
         if not isinstance(y, Truths):  # data of a user
             X = self._sequences(X, grow=False)
             y = self._truths(y, X)
@@ -384,12 +393,12 @@ max_seconds, stop, warm_start, random_state
 
     # ------------------------------------------------------------ using it
 
-    def _packed(self, X):
+    def _packed(self, X: Any) -> tuple[Sequences, Any]:
         check_is_fitted(self, "weights_")
         X = self._sequences(X, grow=False)
         return X, self._chain.pack_unlabelled(X)
 
-    def predict(self, X) -> list[list]:
+    def predict(self, X: Any) -> list[list[Any]]:
         """The best labels of each sequence."""
         if not len(X):
             return []
@@ -398,7 +407,7 @@ max_seconds, stop, warm_start, random_state
         predict_paths(data, self.weights_, paths)
         return self._split(self.classes_[paths].tolist(), sequences)
 
-    def predict_kbest(self, X, k: int) -> list[list[tuple[float, list]]]:
+    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[float, list[Any]]]]:
         """The `k` best labellings of each sequence as (score, labels), the best first.
 
         Short sequences may have fewer than `k` legal labellings.
@@ -413,14 +422,14 @@ max_seconds, stop, warm_start, random_state
             found.append([(float(totals[r]), [labels[c] for c in paths[r]]) for r in range(count)])
         return found
 
-    def margins(self, X) -> list[np.ndarray]:
+    def margins(self, X: Any) -> list[np.ndarray]:
         """The confidence of each label: how much the score falls if it must be another one."""
         sequences, data = self._packed(X)
         paths, margins = np.empty(sequences.n_positions, np.int64), np.empty(sequences.n_positions)
         token_margins(data, self.weights_, paths, margins)
         return np.split(margins, sequences.begin[1:-1])
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the positions with the right label; a label that is unknown counts as wrong.
 
         Parameters
@@ -444,7 +453,7 @@ max_seconds, stop, warm_start, random_state
             total += weight * len(truth)
         return right / total
 
-    def explain(self, x, n: int = 10) -> list[Explanation]:
+    def explain(self, x: Any, n: int = 10) -> list[Explanation]:
         """Which features spoke for the chosen label of each position of one sequence.
 
         A position's label is compared with its strongest legal rival, the other labels staying as
@@ -465,6 +474,6 @@ max_seconds, stop, warm_start, random_state
         scores, steps = self._chain.tables(X, self.weights_)
         return explanations(self, X, path, scores, steps, n)
 
-    def _split(self, labels: list, X: Sequences) -> list[list]:
+    def _split(self, labels: list[Any], X: Sequences) -> list[list[Any]]:
         begin = X.begin.tolist()
         return [labels[begin[i] : begin[i + 1]] for i in range(len(X))]

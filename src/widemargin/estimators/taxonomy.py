@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from ..saving.schema import LABELS, Array, Mismatch, Schema
 from .classifier import SVMClassifier
 from .coding.flat_weights import flattened, intercept_size, unflattened
 from .learning.chunks import shown
+
+if TYPE_CHECKING:
+    from ..stopping import Rule
 
 
 class TaxonomyClassifier(SVMClassifier):
@@ -71,25 +75,25 @@ max_passes, max_seconds, stop, warm_start, random_state
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        taxonomy=None,
-        loss="tree",
-        level_sizes=None,
-        inner_nodes=False,
-        solver="auto",
-        rescaling="margin",
-        tol=1e-3,
-        fit_intercept="auto",
-        intercept_scaling=1.0,
-        class_weight=None,
-        prior=None,
-        nonnegative=False,
-        max_passes=1000,
-        max_seconds=None,
-        stop=None,
-        warm_start=False,
-        random_state=None,
+        taxonomy: Taxonomy | str | None = None,
+        loss: Any = "tree",
+        level_sizes: Any = None,
+        inner_nodes: bool = False,
+        solver: Any = "auto",
+        rescaling: str = "margin",
+        tol: float = 1e-3,
+        fit_intercept: bool | str = "auto",
+        intercept_scaling: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        prior: tuple[Any, Any] | None = None,
+        nonnegative: Any = False,
+        max_passes: float | None = 1000,
+        max_seconds: float | None = None,
+        stop: Rule | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
     ):
         super().__init__(
             C,
@@ -114,8 +118,8 @@ max_passes, max_seconds, stop, warm_start, random_state
 
     def _trees(self) -> dict[str, Taxonomy]:
         given = super()._trees()
-        is_tree = isinstance(self.taxonomy, Taxonomy)
-        return given | {"taxonomy": self.taxonomy} if is_tree else given
+        tree = self.taxonomy
+        return given | {"taxonomy": tree} if isinstance(tree, Taxonomy) else given
 
     def _outputs(self, labels: np.ndarray) -> np.ndarray:
         """The classes, with the nodes above them if those may be predicted."""
@@ -124,8 +128,8 @@ max_passes, max_seconds, stop, warm_start, random_state
         tree = self._tree(labels)
         return np.unique(np.array([node for label in labels for node in tree.path(label)]))
 
-    def _tree(self, labels=None) -> Taxonomy:
-        """The taxonomy, as an object."""
+    def _tree(self, labels: Any = None) -> Taxonomy:
+        """The taxonomy of the classes, as an object."""
         if isinstance(self.taxonomy, Taxonomy):
             return self.taxonomy
         labels = self.classes_ if labels is None else labels
@@ -157,7 +161,7 @@ max_passes, max_seconds, stop, warm_start, random_state
         return [[number[node] for node in tree.path(label)] for label in self.classes_]
 
     def _sizes(self, paths: list[list[int]]) -> np.ndarray:
-        """s of each node."""
+        """The size s of each node."""
         if self.level_sizes is None:
             return np.ones(len(self.nodes_))
         levels = np.asarray(self.level_sizes, float)
@@ -171,7 +175,7 @@ max_passes, max_seconds, stop, warm_start, random_state
                 sizes[node] = levels[min(level, len(levels) - 1)]
         return sizes
 
-    def _problem(self, d: int, label: np.ndarray):
+    def _problem(self, d: int, label: np.ndarray) -> tuple[SharedClasses, np.ndarray]:
         """The problem of `d` features; the targets are the labels 0..K-1."""
         bias = intercept_size(self)
         paths = self._paths()
@@ -218,7 +222,7 @@ max_passes, max_seconds, stop, warm_start, random_state
         return flattened(self.node_coef_, self.node_intercept_, intercept_size(self))
 
 
-def refuse_flat(labels) -> None:
+def refuse_flat(labels: Any) -> None:
     """Labels must tell a tree where nothing else does."""
     if not any(isinstance(label, str) and "/" in label.strip("/") for label in labels):
         some = ", ".join(map(shown, labels[:3])) + (", ..." if len(labels) > 3 else "")

@@ -22,7 +22,7 @@ import numpy as np
 STEPS = {0: (), 4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 
 
-class Graph(NamedTuple):
+class ImageGraph(NamedTuple):
     """The nodes and edges of an image; see the symbol table above."""
 
     own: np.ndarray  # float32
@@ -49,7 +49,7 @@ class Widths(NamedTuple):
         return self.own + self.codes + self.kinds * self.cells
 
 
-def plain_graph(own, edges=(), contrast=None, share=None) -> Graph:
+def plain_graph(own, edges=(), contrast=None, share=None) -> ImageGraph:
     """Nodes that have numbers of their own only; each has its share of the image.
 
     Examples
@@ -65,7 +65,7 @@ def plain_graph(own, edges=(), contrast=None, share=None) -> Graph:
         contrast = np.ones((len(edges), 1))
     share = np.full(n, 1.0 / n) if share is None else np.asarray(share, np.float64)
     nothing = np.empty((n, 0), np.int32)
-    return Graph(
+    return ImageGraph(
         own,
         nothing,
         np.empty((0, 0), np.float32),

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 
 from .fhog import N_NUMBERS, fhog
-from .graphs import Graph, Widths, grid_edges
+from .graphs import ImageGraph, Widths, grid_edges
 from .resizing import resize
 
 #: Pixels of the image that gradients are taken from, along an edge of a pixel of the grid.
@@ -62,7 +62,7 @@ def grid_shape(shape: tuple[int, ...], size: int) -> tuple[int, int]:
     return max(2, round(shape[0] * scale)), max(2, round(shape[1] * scale))
 
 
-def pixel_graph(image: np.ndarray, size: int, neighbours: int) -> Graph:
+def pixel_graph(image: np.ndarray, size: int, neighbours: int) -> ImageGraph:
     """The pixels of an image (H, W) or (H, W, 3) of uint8."""
     height, width = grid_shape(image.shape, size)
     fine = resize(image, FINE * height, FINE * width)
@@ -71,7 +71,7 @@ def pixel_graph(image: np.ndarray, size: int, neighbours: int) -> Graph:
     cells, place = cells_around(fine, height, width)
     edges = grid_edges(height, width, neighbours)
     n = height * width
-    return Graph(
+    return ImageGraph(
         own_numbers(colour, small).reshape(n, -1),
         codes_of(colour[0], small).reshape(n, -1),
         cells,

@@ -7,7 +7,7 @@ l_k         loss of window k where a box is to be found:  max(0, 1 - IoU_k / rea
             largest IoU of any window; exactly 0 at the window that is the truth
 
 All scores are found in single precision: |error| <= b = gamma (sum_j |w_j|) LARGEST with gamma =
-(terms + 4) 2^-24, whatever the order of the sums. Windows within 2 b of the best are then scored in
+(terms + 6) 2^-24, whatever the order of the sums. Windows within 2 b of the best are then scored in
 double precision, so that the window which is found is the best one. There are seldom more than two.
 
 Four windows side by side are scored at once: each weight is read once for the four of them.

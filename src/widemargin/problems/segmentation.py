@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import kernel
-from ..images.graphs import Graph, Widths
+from ..images.graphs import ImageGraph, Widths
 from ..inference.expansion import best_labels
 from ..inference.graph_cut import cut_labels, sorted_arcs
 from ..layouts.sizes import plane_rounding
@@ -85,7 +85,7 @@ class Segmentation:
         """Weights of the labels, (n_blocks, node)."""
         return w[: self.n_features - self.widths.pairs].reshape(self.n_blocks, -1)
 
-    def _sums(self, x: Graph, amount: np.ndarray) -> np.ndarray:
+    def _sums(self, x: ImageGraph, amount: np.ndarray) -> np.ndarray:
         """sum_i amount_i f_i."""
         widths = self.widths
         codes = np.zeros(widths.codes)
@@ -95,7 +95,7 @@ class Segmentation:
             np.add.at(seen[kind], x.place[:, kind], amount)
         return np.concatenate([amount @ x.own, codes, (seen @ x.cells).ravel()])
 
-    def joint_feature(self, x: Graph, y) -> np.ndarray:
+    def joint_feature(self, x: ImageGraph, y) -> np.ndarray:
         """phi(x, y)."""
         y = labels_of(y)
         first = self.n_labels - self.n_blocks
@@ -109,7 +109,7 @@ class Segmentation:
         wrong = labels_of(y_true) != labels_of(y)
         return float(np.sum(cost_of(y_true)[wrong]))
 
-    def scores(self, x: Graph, w: np.ndarray) -> np.ndarray:
+    def scores(self, x: ImageGraph, w: np.ndarray) -> np.ndarray:
         """What speaks for each label at each node, (n, n_labels)."""
         widths, found = self.widths, np.zeros((len(x.own), self.n_labels))
         first = self.n_labels - self.n_blocks
@@ -122,7 +122,7 @@ class Segmentation:
             found[:, label] = x.share * total
         return found
 
-    def decode(self, x: Graph, w, y_true=None, loss_scale=1.0) -> np.ndarray:
+    def decode(self, x: ImageGraph, w, y_true=None, loss_scale=1.0) -> np.ndarray:
         """The labels of the largest (augmented) score; see the head of this file."""
         w = np.asarray(w, np.float64)
         score = self.scores(x, w)
@@ -140,11 +140,11 @@ class Segmentation:
             return truth.copy() if own > value else found
         return found
 
-    def outputs(self, x: Graph) -> Iterator[np.ndarray]:
+    def outputs(self, x: ImageGraph) -> Iterator[np.ndarray]:
         """All labellings."""
         return map(np.array, product(range(self.n_labels), repeat=len(x.own)))
 
-    def pack(self, X: Sequence[Graph], Y) -> GraphRows:
+    def pack(self, X: Sequence[ImageGraph], Y) -> GraphRows:
         """Arrays for compiled code."""
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
             self.check(x, labels_of(y), f"example {i}")
@@ -156,7 +156,7 @@ class Segmentation:
         sizes = np.array([self.n_labels, self.widths.codes], np.int64)
         return GraphRows._make((*parts, truth, cost, begin, sizes))
 
-    def check(self, x: Graph, y: np.ndarray, where: str) -> None:
+    def check(self, x: ImageGraph, y: np.ndarray, where: str) -> None:
         """Refuse what compiled code could not read."""
         n, widths = len(x.own), self.widths
         found = x.own.shape[1], x.place.shape[1], x.contrast.shape[1] if len(x.edges) else 0

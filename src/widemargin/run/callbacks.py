@@ -6,28 +6,35 @@ With an older scikit-learn the estimators are the same, without `set_callbacks`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..stopping import Reason, Rule, StopReason
 
-if TYPE_CHECKING:
-    from .epochs import Progress
-
-
 __all__ = ["CallbackSupportMixin", "with_callbacks"]
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
+#: A method `fit`, whose type stays as it is.
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this scikit-learn has no callbacks."""
+if TYPE_CHECKING:  # scikit-learn has no types
+    from .epochs import Progress
 
-    def with_callbacks(fit_method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method as it is."""
-        return fit_method
+    CallbackSupportMixin = Any
+
+    def with_callbacks(fit_method: Method) -> Method: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class CallbackSupportMixin:
+            """Nothing: this scikit-learn has no callbacks."""
+
+        def with_callbacks(fit_method: Method) -> Method:
+            """The method as it is."""
+            return fit_method
 
 
 class SklearnCallbacks(Rule):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -178,8 +178,10 @@ class KernelSolver(Protocol):
     `traits` says what it can learn; `passes` are those over the data that `fit` makes.
     """
 
-    traits: Traits
-    passes: int
+    traits: ClassVar[Traits]
+
+    @property
+    def passes(self) -> int: ...
 
     def kernel_learner(
         self, task: KernelTask, support: Support, rng: np.random.Generator
@@ -297,7 +299,7 @@ class Margins:
 
     @property
     def scales(self) -> np.ndarray:
-        """(K, K) of [true, other]."""
+        """Factors of the differences of scores, (K, K) of [true, other]."""
         return scales_of(self.cost, self.rescaling)
 
     def _check_output_kernel(self) -> None:
@@ -310,7 +312,7 @@ class Margins:
         return sums if kappa is None else sums @ kappa
 
     def residuals(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Of scores (n, outputs), as many."""
+        """Residual margins of scores (n, outputs), as many."""
         if self.is_binary:
             return (np.abs(Y) - np.sign(Y) * scores[:, 0])[:, None]
         label = Y.astype(np.int64)
@@ -318,7 +320,7 @@ class Margins:
         return self.cost[label] + self.scales[label] * above
 
     def losses(self, scores: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Of the predictions that scores (n, ..., outputs) make."""
+        """Losses of the predictions that scores (n, ..., outputs) make."""
         if self.is_binary:
             truth, guess = (Y > 0).astype(np.int64), (scores[..., 0] > 0).astype(np.int64)
         else:

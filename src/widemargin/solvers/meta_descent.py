@@ -79,7 +79,7 @@ class MetaDescent:
 
     traits: ClassVar[Traits] = Traits(
         Linear(
-            heeds=("rescaling",),
+            heeds=("rescaling", "loss"),
             uncertified="stochastic meta-descent follows gradients and keeps no dual variables: "
             "there is no lower bound to compare its objective with",
         )

@@ -58,7 +58,8 @@ class Perceptron:
     """Corrections by wrong predictions, averaged over all visits.
 
     Ends after `passes` epochs, or with the first one without a mistake. It regularises nothing:
-    `C`, `tol` and `max_passes` above `passes` make no difference.
+    `C`, `tol` and `max_passes` above `passes` make no difference. A loss says which outputs are
+    wrong, no more: costs between labels, `loss=[[...]]`, are refused.
 
     Parameters
     ----------

@@ -50,6 +50,11 @@ LINEAR_OPTIONS: dict[str, str] = {
     "rescaling": Sentence(
         "has no slack to rescale; ", Option("rescaling", "slack"), " needs another solver"
     ),
+    "loss": Sentence(
+        "asks which labels are wrong, not what they cost, and would leave ",
+        Option("loss", ...),
+        " out",
+    ),
 }
 KERNEL_OPTIONS: dict[str, str] = {
     "loss": Sentence("learns for the 0-1 loss and would leave ", Option("loss", ...), " out"),
@@ -205,18 +210,32 @@ def check_linear(solver: Any, oracle: Any, geometry: Any) -> None:
         "prior": geometry.has_prior,
         "nonnegative": geometry.is_constrained,
         "rescaling": oracle.source.rescaling != "margin",
-    }
+    }  # costs between labels only an estimator knows: `check_loss`
     source = "memory" if "memory" in linear.sources else "stream"
 
     def can(fits: Callable[[Linear], bool]) -> Callable[[Traits], bool]:
         return lambda traits: traits.learns(source) and fits(traits.linear)  # type: ignore[arg-type]
 
-    for option, lack in LINEAR_OPTIONS.items():
-        if asked[option] and option not in linear.heeds:
+    for option, is_asked in asked.items():
+        if is_asked and option not in linear.heeds:
+            lack = LINEAR_OPTIONS[option]
             raise refusal(solver, lack, can(partial(heeds, option)))
     if not is_for(linear.problems, oracle):
         lack = f"is for {PROBLEMS[linear.problems]}"
         raise refusal(solver, lack, can(lambda other: is_for(other.problems, oracle)))
+
+
+def check_loss(solver: Any, cost: np.ndarray | None) -> None:
+    """Refuse costs between labels where the solver's record does not claim them."""
+    linear = traits_of(solver).linear
+    if linear is None or heeds("loss", linear) or is_zero_one(cost):
+        return
+    source = linear.sources[0]
+
+    def can(traits: Traits) -> bool:
+        return traits.learns(source) and heeds("loss", traits.linear)  # type: ignore[arg-type]
+
+    raise refusal(solver, LINEAR_OPTIONS["loss"], can)
 
 
 def heeds(option: str, linear: Linear) -> bool:

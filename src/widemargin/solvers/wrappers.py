@@ -47,7 +47,7 @@ class Wrapper:
 
     @property
     def traits(self) -> Traits:
-        """Those of the solver inside, over data in memory."""
+        """The traits of the solver inside, over data in memory."""
         return around(self.solver)
 
     def wrapped(self, inner, memory) -> WrappedState:
@@ -59,7 +59,7 @@ class Wrapper:
         return state.linear
 
     def dual_point(self, oracle, geometry, state: WrappedState) -> DualPoint:
-        """That of the wrapped solver; of an average no dual variables are stored."""
+        """The dual point of the wrapped solver."""
         return self.solver.dual_point(oracle, geometry, state.inner)
 
     def finished(self, state: WrappedState) -> Reason | None:
@@ -171,7 +171,7 @@ class Incremental(Wrapper):
         return super().finished(state) if self.share(state.memory[0] - 1) == 1.0 else None
 
     def share(self, count: int) -> float:
-        """Of the examples, in epoch number `count`."""
+        """The share of the examples in epoch number `count`."""
         return min(1.0, self.start * self.growth ** min(count // self.epochs, 64))
 
 
@@ -224,7 +224,7 @@ class Threaded:
 
     @property
     def traits(self) -> Traits:
-        """Those of the solver inside, over data in memory."""
+        """The traits of the solver inside, over data in memory."""
         return around(self.solver)
 
     def __post_init__(self):
@@ -249,7 +249,7 @@ class Threaded:
         return self.solver.linear(state)
 
     def dual_point(self, oracle, geometry, state) -> DualPoint:
-        """That of the wrapped solver."""
+        """The dual point of the wrapped solver."""
         return self.solver.dual_point(oracle, geometry, state)
 
     def finished(self, state) -> Reason | None:

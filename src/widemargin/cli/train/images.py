@@ -72,7 +72,7 @@ def train_images(args: Any) -> int:
 
 def check_options(args: Any) -> None:
     """Options that mean nothing to images are refused, before data is read."""
-    usual = vars(build_parser().parse_args(["train", args.task, "", "-o", ""]))
+    usual = vars(build_parser().parse_args(["train", args.task, "-", "-o", "-"]))
     for name, value in vars(args).items():
         if name == "classes" and value and args.task in OWN:
             raise UsageError(f"--classes is not for train {args.task}.")

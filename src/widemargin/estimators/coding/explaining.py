@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...inputs.sequences import Sequences
 from ...problems.chain import best_labels
+
+if TYPE_CHECKING:
+    from ..tagger import SequenceTagger
 
 
 class Reason(NamedTuple):
@@ -32,7 +35,14 @@ class Explanation(NamedTuple):
     reasons: list[Reason]
 
 
-def explanations(tagger, X: Sequences, path, scores, steps, n: int) -> list[Explanation]:
+def explanations(
+    tagger: SequenceTagger,
+    X: Sequences,
+    path: np.ndarray,
+    scores: np.ndarray,
+    steps: np.ndarray,
+    n: int,
+) -> list[Explanation]:
     """Every position's label against its strongest legal rival.
 
     Parameters
@@ -59,7 +69,9 @@ def explanations(tagger, X: Sequences, path, scores, steps, n: int) -> list[Expl
     return found
 
 
-def rival_labels(path: np.ndarray, scores, steps, t: int) -> np.ndarray | None:
+def rival_labels(
+    path: np.ndarray, scores: np.ndarray, steps: np.ndarray, t: int
+) -> np.ndarray | None:
     """The labels with the best legal rival of path[t], or None.
 
     The other labels stay as they are; where the constraints allow no other label among them, it is
@@ -79,14 +91,21 @@ def rival_labels(path: np.ndarray, scores, steps, t: int) -> np.ndarray | None:
     return labels if best > -np.inf else None
 
 
-def total_of(path: np.ndarray, scores, steps, other: np.ndarray) -> float:
+def total_of(path: np.ndarray, scores: np.ndarray, steps: np.ndarray, other: np.ndarray) -> float:
     """The score of labels, but for what they have in common with others."""
     at = np.flatnonzero(path != other)
     into = np.flatnonzero((path[1:] != other[1:]) | (path[:-1] != other[:-1])) + 1
     return float(scores[at, path[at]].sum() + steps[into, path[into - 1], path[into]].sum())
 
 
-def reasons_of(tagger, X: Sequences, path, other, steps, t: int) -> list[Reason]:
+def reasons_of(
+    tagger: SequenceTagger,
+    X: Sequences,
+    path: np.ndarray,
+    other: np.ndarray,
+    steps: np.ndarray,
+    t: int,
+) -> list[Reason]:
     """Everything that tells the labels from the others; the effects add up to the margin at t."""
     reasons = []
     for s in np.flatnonzero(path != other).tolist():
@@ -98,7 +117,9 @@ def reasons_of(tagger, X: Sequences, path, other, steps, t: int) -> list[Reason]
     return [reason for reason in reasons if reason.effect != 0.0]
 
 
-def node_reasons(tagger, X: Sequences, s: int, chosen: int, rival: int, where: str) -> list[Reason]:
+def node_reasons(
+    tagger: SequenceTagger, X: Sequences, s: int, chosen: int, rival: int, where: str
+) -> list[Reason]:
     """What speaks for one label over another at position s, its neighbours left aside."""
     names = tagger.feature_names_ or ()
     first_name = X.n_columns - len(names)
@@ -117,7 +138,7 @@ def node_reasons(tagger, X: Sequences, s: int, chosen: int, rival: int, where: s
     return reasons
 
 
-def step_name(tagger, path, s: int, t: int) -> str:
+def step_name(tagger: SequenceTagger, path: np.ndarray, s: int, t: int) -> str:
     """The step into position s, as seen from position t."""
     before, after = (tagger.classes_.tolist()[k] for k in (path[s - 1], path[s]))
     if s == t:

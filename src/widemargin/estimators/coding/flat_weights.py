@@ -8,13 +8,15 @@ intercept is the weight of a constant feature of size `bias`, which comes last:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...geometry import Geometry
 from ..learning.fitting import check_positive
 
 
-def intercept_size(estimator) -> float:
+def intercept_size(estimator: Any) -> float:
     """Size of the constant feature of an estimator; 0 for no intercept."""
     fit_intercept = estimator.fit_intercept
     if isinstance(fit_intercept, str) and fit_intercept != "auto":
@@ -49,7 +51,7 @@ def flattened(coef: np.ndarray, intercept: np.ndarray, bias: float) -> np.ndarra
     return table.flatten()
 
 
-def shaped_geometry(estimator, n_weights: int, outputs: int) -> Geometry:
+def shaped_geometry(estimator: Any, n_weights: int, outputs: int) -> Geometry:
     """The regulariser of an estimator whose `coef_` has so many rows."""
     bias = intercept_size(estimator)
     shape = outputs, n_weights // outputs - bool(bias)
@@ -57,7 +59,9 @@ def shaped_geometry(estimator, n_weights: int, outputs: int) -> Geometry:
     return Geometry(n_weights, prior, flat_mask(estimator.nonnegative, shape, bias), bias)
 
 
-def flat_prior(prior, shape: tuple[int, int], bias: float):
+def flat_prior(
+    prior: Any, shape: tuple[int, int], bias: float
+) -> tuple[np.ndarray, np.ndarray] | None:
     """A prior in the shape of `coef_` as one on the flat weights; the intercept's stays (0, 1)."""
     if prior is None:
         return None
@@ -80,7 +84,7 @@ def flat_prior(prior, shape: tuple[int, int], bias: float):
     return flat_mean, flat_variance
 
 
-def flat_mask(nonnegative, shape: tuple[int, int], bias: float):
+def flat_mask(nonnegative: Any, shape: tuple[int, int], bias: float) -> Any:
     """`nonnegative` in the shape of `coef_` as a mask of the flat weights; never the intercept."""
     mask = np.asarray(nonnegative)
     if mask.dtype != bool:

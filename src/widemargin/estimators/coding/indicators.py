@@ -60,7 +60,7 @@ def as_indicator(y: Any, where: Callable[[int], str] = row_of) -> np.ndarray:
     return np.ascontiguousarray(dense, np.uint8)
 
 
-def set_labels(y: Iterable) -> np.ndarray:
+def set_labels(y: Iterable[Any]) -> np.ndarray:
     """All labels of sets of labels, in order.
 
     Examples
@@ -79,9 +79,9 @@ def set_labels(y: Iterable) -> np.ndarray:
 
 
 def sets_to_indicator(
-    y: Iterable,
+    y: Iterable[Any],
     classes: np.ndarray,
-    ancestors: Callable[[Any], Iterable] | None = None,
+    ancestors: Callable[[Any], Iterable[Any]] | None = None,
     where: Callable[[int], str] = row_of,
 ) -> np.ndarray:
     """Sets as (n, L) bytes; `ancestors` are on wherever a label is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,9 @@ import scipy.sparse as sp
 from ...arrays.matrices import as_sparse
 from ...inputs.sequences import Sequences, Vocabulary, pack_arrays
 from ...system.printable import printable
+
+if TYPE_CHECKING:
+    from ...streams import Stream
 
 
 class TagFeatures:
@@ -26,7 +29,9 @@ class TagFeatures:
         Features of positions and of steps known from before, as those of a model in a file.
     """
 
-    def __init__(self, chosen, names=None, edge_names=None):
+    def __init__(
+        self, chosen: Any, names: list[str] | None = None, edge_names: list[str] | None = None
+    ):
         self.chosen = chosen
         self.vocabulary = None if names is None else Vocabulary(names)
         self.edge_vocabulary = None if edge_names is None else Vocabulary(edge_names)
@@ -52,7 +57,7 @@ class TagFeatures:
             if vocabulary is not None:
                 vocabulary.shrink(count)
 
-    def packed(self, X, n_columns: int | None = None) -> Sequences:
+    def packed(self, X: Any, n_columns: int | None = None) -> Sequences:
         """Tokens, dicts, matrices or sequences as sequences of these columns.
 
         New names get columns of their own, unless the model has its `n_columns` already.
@@ -152,28 +157,29 @@ def joined_matrices(x: Any, i: int) -> Any:
 # ------------------------------------------------------------------ labels
 
 
-class Truths(list):
+class Truths(list[Any]):
     """Truths in numbers: what a `Chain` takes, in contrast to the labels of a user."""
 
 
-def labels_of(stream) -> list:
+def labels_of(stream: Stream) -> list[Any]:
     """All labels of a stream that can be read again."""
-    if callable(getattr(stream, "label_values", None)):
-        return list(stream.label_values())
+    values = getattr(stream, "label_values", None)
+    if callable(values):
+        return list(values())
     found: dict[Any, None] = {}
     for part in stream.chunks():
         found |= dict.fromkeys(chain.from_iterable(part.y))
     return list(found)
 
 
-def check_label_lists(y) -> None:
+def check_label_lists(y: Any) -> None:
     """Every sequence needs a list of labels; a string would be a list of letters."""
     for i, labels in enumerate(y):
         if isinstance(labels, str) or not isinstance(labels, Collection):
             raise ValueError(f"y[{i}] is {labels!r}; a list of labels is needed, one per position.")
 
 
-def label_array(labels) -> np.ndarray:
+def label_array(labels: Any) -> np.ndarray:
     """Labels as an array: of strings or numbers where they are such, else of objects."""
     values = list(labels)
     with contextlib.suppress(TypeError):
@@ -188,7 +194,7 @@ def label_array(labels) -> np.ndarray:
     return array
 
 
-def weighted_truths(truths: Truths, token_weight) -> Truths:
+def weighted_truths(truths: Truths, token_weight: Any) -> Truths:
     """Truths with the weights of their positions."""
     if len(token_weight) != len(truths):
         raise ValueError(f"token_weight has {len(token_weight)} sequences, y has {len(truths)}.")

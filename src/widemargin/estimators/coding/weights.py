@@ -75,7 +75,7 @@ def illegal(weights: np.ndarray) -> np.ndarray:
 
 
 def refuse_all_zero(weights: np.ndarray | None) -> None:
-    """There must be an example that counts."""
+    """Refuse weights that are all zero: some example must count."""
     if weights is not None and not np.any(weights > 0):
         raise ValueError("All sample weights are zero: no example counts.")
 
@@ -92,10 +92,13 @@ def joint_weights(
     """
     if per_class is None:
         return weights
-    return per_class[label] if weights is None else weights * per_class[label]
+    joint: np.ndarray = per_class[label] if weights is None else weights * per_class[label]
+    return joint
 
 
-def weights_of_classes(class_weight, classes: np.ndarray, y, sample_weight=None) -> np.ndarray:
+def weights_of_classes(
+    class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
+) -> np.ndarray:
     """Factors of C by class, finite and not negative; a wrong one is named with its class."""
     if isinstance(class_weight, Mapping):
         check_class_weights(class_weight, classes)
@@ -111,7 +114,7 @@ def weights_of_classes(class_weight, classes: np.ndarray, y, sample_weight=None)
     return weights
 
 
-def balanced(y: np.ndarray, sample_weight=None) -> np.ndarray:
+def balanced(y: np.ndarray, sample_weight: Any = None) -> np.ndarray:
     """Factors that let every class weigh as much as the others, in the order of `np.unique(y)`.
 
     They are those of `sklearn.utils.compute_class_weight`, which knows sample weights since 1.7.
@@ -122,10 +125,11 @@ def balanced(y: np.ndarray, sample_weight=None) -> np.ndarray:
     array([0.66666667, 2.        ])
     """
     totals = np.bincount(np.unique(y, return_inverse=True)[1], weights=sample_weight)
-    return totals.sum() / (totals.size * totals)
+    factors: np.ndarray = totals.sum() / (totals.size * totals)
+    return factors
 
 
-def check_class_weights(class_weight: Mapping, classes: np.ndarray) -> None:
+def check_class_weights(class_weight: Mapping[Any, Any], classes: np.ndarray) -> None:
     """Numbers, and where classes are left out no name that is no class.
 
     With a weight for every class further names do no harm: a fold may lack a class.

@@ -7,7 +7,7 @@ Images are opened one at a time. What is kept of each are its features, which ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ..coding.weights import checked_weights
 from ..learning.fitting import check_parameters, check_positive
 from ..structured import ProblemEstimator
 from .reading import Taken, memory_bytes, take_images
+
+if TYPE_CHECKING:
+    from ...streams import Chunk
 
 
 class ImageEstimator(ProblemEstimator):
@@ -40,7 +43,7 @@ class ImageEstimator(ProblemEstimator):
                 f"skip_bad_images must be True or False, got {self.skip_bad_images!r}."
             )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
@@ -59,18 +62,18 @@ class ImageEstimator(ProblemEstimator):
             raise ValueError(f"There is no image to learn from{first}")
         return taken
 
-    def _checked_part(self, X, y, is_first: bool):
+    def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         """Images of `partial_fit`, as they are."""
         return checked_list(X), y
 
-    def _inputs(self, chunk):
+    def _inputs(self, chunk: Chunk) -> Any:
         """The images of a chunk, as they are."""
         return checked_list(chunk.X)
 
-    def _other_rows(self, X):
+    def _other_rows(self, X: Any) -> Any:
         return checked_list(X)
 
-    def _inputs_of(self, X):
+    def _inputs_of(self, X: Any) -> Any:
         return checked_list(X)
 
 
@@ -81,14 +84,14 @@ def chosen_weights(sample_weight: Any, kept: np.ndarray, n: int) -> np.ndarray |
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """A whole number within bounds."""
+    """Refuse a parameter that is no whole number within bounds."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
     if not is_whole or not low <= value <= high:
         raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}.")
 
 
 def check_between(name: str, value: Any, low: float, high: float) -> None:
-    """A number within bounds."""
+    """Refuse a parameter that is no number within bounds."""
     check_positive(name, value)
     if not low <= value <= high:
         raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {value!r}.")

@@ -130,7 +130,10 @@ def make_body(skeleton: Skeleton, joints: np.ndarray, spacing: float) -> Body:
 def part_points(body: Body, joints: np.ndarray) -> np.ndarray:
     """The points of the parts (..., P, 2) of joints (..., J, 2)."""
     t = body.along[:, None]
-    return (1 - t) * joints[..., body.ends[:, 0], :] + t * joints[..., body.ends[:, 1], :]
+    points: np.ndarray = (1 - t) * joints[..., body.ends[:, 0], :] + t * joints[
+        ..., body.ends[:, 1], :
+    ]
+    return points
 
 
 def joint_parts(body: Body) -> np.ndarray:
@@ -141,7 +144,7 @@ def joint_parts(body: Body) -> np.ndarray:
 
 def steps_between(body: Body, places: np.ndarray) -> np.ndarray:
     """Steps of parts (..., P, 2) from their parents; of the root, to its first child."""
-    steps = places - places[..., np.maximum(body.parent, 0), :]
+    steps: np.ndarray = places - places[..., np.maximum(body.parent, 0), :]
     steps[..., 0, :] = places[..., 1, :] - places[..., 0, :]
     return steps
 
@@ -158,7 +161,8 @@ def choose_tree(body: Body, places: np.ndarray, kinds: int, seed: int) -> PartTr
 def kinds_of(body: Body, tree: PartTree, places: np.ndarray) -> np.ndarray:
     """The kinds of parts whose places (P, 2) are known."""
     away = steps_between(body, places)[:, None] - tree.anchor
-    return (away**2).sum(axis=2).argmin(axis=1)
+    kinds: np.ndarray = (away**2).sum(axis=2).argmin(axis=1)
+    return kinds
 
 
 def one_body(truth: Any, n_joints: int, name: str) -> np.ndarray:
@@ -195,14 +199,16 @@ def check_inside(joints: np.ndarray, shape: tuple[int, ...], name: str) -> None:
         )
 
 
-def flipped(image: np.ndarray, joints: np.ndarray, mirror: Sequence[int]):
+def flipped(
+    image: np.ndarray, joints: np.ndarray, mirror: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
     """An image and its joints in a mirror."""
     turned = joints[list(mirror)].copy()
     turned[:, 0] = image.shape[1] - turned[:, 0]
     return np.ascontiguousarray(image[:, ::-1]), turned
 
 
-def rotated(image: np.ndarray, joints: np.ndarray, degrees: float):
+def rotated(image: np.ndarray, joints: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     """An image and its joints, turned around the middle; the canvas grows so that all is seen."""
     angle = np.deg2rad(degrees)
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])  # of (x, y)

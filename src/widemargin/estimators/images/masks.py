@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...annotations.records import Annotated, full
-from ...images.graphs import Graph, plain_graph
+from ...images.graphs import ImageGraph, plain_graph
 from ...images.pixels import grid_shape, pixel_graph
 from ...images.resizing import resize
 from ...inputs.images import ImageError, open_image
@@ -38,7 +38,7 @@ class Coding(NamedTuple):
     is_balanced: bool
 
 
-def take_graph(image: Any, name: str, size: int, neighbours: int) -> tuple[Graph, Frame]:
+def take_graph(image: Any, name: str, size: int, neighbours: int) -> tuple[ImageGraph, Frame]:
     """The graph of an image (an array of pixels) or of its regions."""
     if isinstance(image, Regions):
         graph = plain_graph(image.features, image.edges, image.contrast, image.share)
@@ -125,7 +125,7 @@ def classes_of(
     return classes
 
 
-def short(labels) -> str:
+def short(labels: Any) -> str:
     """Some labels in words."""
     return ", ".join(repr(label) for label in list(labels)[:5])
 
@@ -158,14 +158,15 @@ def node_labels(place: np.ndarray, frame: Frame, n_labels: int) -> np.ndarray:
     labels = np.append(np.arange(n_labels), -1)
     if frame.grid is not None:
         shares = [resize(np.uint8(255) * (place == k), *frame.grid).ravel() for k in labels]
-        return labels[np.argmax(shares, axis=0)]
-    if frame.where is None:
+    elif frame.where is None:
         return place.copy()
-    counts = [np.bincount(frame.where.ravel(), (place == k).ravel()) for k in labels]
-    return labels[np.argmax(counts, axis=0)]
+    else:
+        shares = [np.bincount(frame.where.ravel(), (place == k).ravel()) for k in labels]
+    most: np.ndarray = labels[np.argmax(shares, axis=0)]
+    return most
 
 
-def true_labels(mask: Any, graph: Graph, frame: Frame, coding: Coding) -> TrueLabels:
+def true_labels(mask: Any, graph: ImageGraph, frame: Frame, coding: Coding) -> TrueLabels:
     """The truth of a graph; nodes that do not count are taken out of it."""
     n_labels = len(coding.classes)
     labels = node_labels(coded(mask, frame, coding), frame, n_labels)
@@ -189,5 +190,8 @@ def full_mask(labels: np.ndarray, frame: Frame, classes: np.ndarray) -> np.ndarr
     if frame.grid is not None:
         small = labels.reshape(frame.grid)
         shares = [resize(np.uint8(255) * (small == k), *frame.shape) for k in range(len(classes))]
-        return classes[np.argmax(shares, axis=0)]
-    return classes[labels if frame.where is None else labels[frame.where]]
+        labels = np.argmax(shares, axis=0)
+    elif frame.where is not None:
+        labels = labels[frame.where]
+    mask: np.ndarray = classes[labels]
+    return mask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +27,10 @@ from .boxes import (
     restored_grid,
 )
 from .reading import memory_bytes
+
+if TYPE_CHECKING:
+    from ...run.certificate import Certificate
+    from ...streams import Chunk, Stream
 
 
 class WindowEstimator(ImageEstimator):
@@ -90,7 +94,7 @@ class WindowEstimator(ImageEstimator):
         raise NotImplementedError
 
     @property
-    def _problem(self):
+    def _problem(self) -> Any:
         return self._new_problem(not self._is_filed)
 
     def _counted(self, truth: Any, name: str) -> np.ndarray:
@@ -116,7 +120,7 @@ class WindowEstimator(ImageEstimator):
 
     # ------------------------------------------------------------ learning
 
-    def _fit_images(self, images: list[Any], y: Any, weights: np.ndarray | None):
+    def _fit_images(self, images: list[Any], y: Any, weights: np.ndarray | None) -> Self:
         """Learn from images and truths whose grid is known."""
         store = FeatureStore(self.grid_, memory_bytes(self.memory))
         truths: list[Any] = []
@@ -158,7 +162,7 @@ class WindowEstimator(ImageEstimator):
 
     # ------------------------------------------------------------ streams
 
-    def fit_stream(self, stream, **options):
+    def fit_stream(self, stream: Any, **options: Any) -> Self:
         """Learn from a stream of images and truths, a chunk at a time.
 
         Parameters
@@ -170,7 +174,7 @@ class WindowEstimator(ImageEstimator):
         """
         return super().fit_stream(self._stream_of(stream), **options)
 
-    def verify(self, stream):
+    def verify(self, stream: Any) -> Certificate:
         """Prove the gap of the model: one pass over the data it was trained on.
 
         Parameters
@@ -179,7 +183,7 @@ class WindowEstimator(ImageEstimator):
         """
         return super().verify(self._stream_of(stream))
 
-    def _stream_of(self, source: Any):
+    def _stream_of(self, source: Any) -> Stream:
         """A stream of images, records too."""
         records = getattr(source, "records", source)
         if isinstance(source, Annotations) or (
@@ -188,7 +192,7 @@ class WindowEstimator(ImageEstimator):
             return ArrayStream(records, records, name="the records")
         return as_stream(source)
 
-    def _begin_stream(self, stream, classes, is_whole=True) -> None:
+    def _begin_stream(self, stream: Stream, classes: Any, is_whole: bool = True) -> None:
         if classes is not None:
             raise ValueError("classes=... is for classifiers.")
         if not stream.repeatable:
@@ -203,7 +207,7 @@ class WindowEstimator(ImageEstimator):
             names += [chunk.where(k) for k in range(len(given))]
         self._grid_from(names, truths)
 
-    def _inputs(self, chunk):
+    def _inputs(self, chunk: Chunk) -> Any:
         """The features of the images of a chunk, all of them in memory."""
         images = super()._inputs(chunk)
         store = FeatureStore(self.grid_, memory=1 << 62)
@@ -214,10 +218,10 @@ class WindowEstimator(ImageEstimator):
                 raise StreamError(f"{chunk.where(k)}: {error}") from None
         return store
 
-    def _nothing(self):
+    def _nothing(self) -> tuple[Any, Any, Any]:
         return self._problem, [], []
 
-    def _encode(self, chunk, X):
+    def _encode(self, chunk: Chunk, X: Any) -> tuple[Any, Any, np.ndarray | None]:
         truths = [self._truth(X[k], y, chunk.where(k)) for k, y in enumerate(chunk.y)]
         return self._problem, truths, chunk.weight
 

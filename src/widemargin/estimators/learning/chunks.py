@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,9 @@ from ...streams import ArrayStream, Chunk, StreamError
 from ...streams.arrays import matrix_of
 from ...system.printable import printable
 from ...system.sentences import Option, Sentence
+
+if TYPE_CHECKING:
+    from ...streams import Stream
 
 
 def checked_rows(chunk: Chunk) -> Any:
@@ -39,7 +42,7 @@ def checked_rows(chunk: Chunk) -> Any:
 
 
 def check_width(n_columns: int, name: str) -> None:
-    """Examples without any feature teach nothing."""
+    """Refuse examples without any feature, which teach nothing."""
     if not n_columns:
         raise StreamError(
             f"{name}: no row has a feature (in text: index:value); there is nothing to learn from"
@@ -93,7 +96,7 @@ class Measurements(ValueError):
     """Labels that are measurements, where classes are needed."""
 
 
-def class_numbers(classes: np.ndarray, chunk) -> np.ndarray:
+def class_numbers(classes: np.ndarray, chunk: Chunk) -> np.ndarray:
     """Places of the labels of a chunk among the classes; a strange label is named."""
     y = np.asarray(chunk.y)
     if y.ndim != 1 or len(y) != chunk.size:
@@ -150,7 +153,7 @@ def check_nodes(trees: Mapping[str, Taxonomy], labels: np.ndarray, examples: Chu
 
 
 def distinct(labels: Any) -> np.ndarray:
-    """Each label once, in order; labels of several types have none.
+    """Each label once, in order; labels of several types have none, times are refused.
 
     Examples
     --------
@@ -158,6 +161,11 @@ def distinct(labels: Any) -> np.ndarray:
     array(['a', 'b'], dtype='<U1')
     """
     found = np.asarray(labels)
+    if found.dtype.kind in "mM":
+        raise ValueError(
+            f"y has labels of type {found.dtype.name}, which no model file holds; y.astype(str) "
+            "makes them strings."
+        )
     try:
         return np.unique(found)
     except TypeError:
@@ -167,7 +175,7 @@ def distinct(labels: Any) -> np.ndarray:
         ) from None
 
 
-def labels_of(stream) -> np.ndarray:
+def labels_of(stream: Stream) -> np.ndarray:
     """The classes of a stream that can be read again, else those of what is known of it."""
     values = getattr(stream, "label_values", None)
     if values is not None and stream.repeatable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,10 @@ from ...stopping import Reason, Rule, StopReason, Validation, each_rule, known_r
 from ...system.sentences import Option, Sentence
 from ...system.user_warnings import warn_user
 
+if TYPE_CHECKING:
+    from ...run.epochs import Progress
+
+
 #: Columns of this size and above are told to be scaled where rounding is in the way.
 LARGE = 1e4
 #: Where inputs that are no matrix keep theirs.
@@ -20,9 +24,9 @@ MATRICES = ("documents", "matrix", "rows")
 
 
 def warn_unless_converged(
-    estimator,
+    estimator: Any,
     certificate: Certificate | None,
-    reason,
+    reason: str | None,
     X: Any = None,
     *,
     part: str = "",
@@ -66,7 +70,7 @@ def warn_unless_converged(
     warn_user(Sentence(ended_so, where, ". ", advice), ConvergenceWarning)
 
 
-def is_users_rule(estimator, reason: Reason) -> bool:
+def is_users_rule(estimator: Any, reason: Reason | None) -> bool:
     """Whether a rule given as `stop` asked for this end, not the limit of the same kind."""
     if reason not in (StopReason.PASSES, StopReason.SECONDS):
         return False
@@ -76,16 +80,16 @@ def is_users_rule(estimator, reason: Reason) -> bool:
     return asked < np.inf and (limit is None or asked <= limit)
 
 
-def reason_of(last, rule: Rule) -> Reason | None:
+def reason_of(last: Progress, rule: Rule) -> Reason | None:
     """What ended the fit; that of weights which `Validation` preferred to those within `tol`."""
-    is_by_gap = last.certificate is not None and last.stopped_by == StopReason.GAP
-    if not is_by_gap or last.certificate.gap <= rule.tol:
+    certificate = last.certificate
+    if certificate is None or last.stopped_by != StopReason.GAP or certificate.gap <= rule.tol:
         return last.stopped_by
     return StopReason.VALIDATION
 
 
-def scaling_advice(estimator, X: Any) -> str:
-    """Which column is too large, if one is."""
+def scaling_advice(estimator: Any, X: Any) -> str:
+    """Advice about rounding: which column is too large, if one is."""
     sizes = column_sizes(X)
     if sizes is None or sizes.max(initial=0.0) < LARGE:
         return "Lower C, scale the features, or accept a larger tol."
@@ -106,10 +110,11 @@ def column_sizes(X: Any) -> np.ndarray | None:
     high, low = X.max(axis=0), X.min(axis=0)
     if sp.issparse(X):
         high, low = high.toarray().ravel(), low.toarray().ravel()
-    return np.maximum(high, -low.astype(np.float64))
+    sizes: np.ndarray = np.maximum(high, -low.astype(np.float64))
+    return sizes
 
 
-def column_name(estimator, X: Any, j: int) -> str:
+def column_name(estimator: Any, X: Any, j: int) -> str:
     """A column in words: its number from 0, and its name where it has one."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:  # names of a tagger are those of the last columns

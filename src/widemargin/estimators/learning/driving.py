@@ -20,12 +20,13 @@ from .chunks import distinct
 
 def why_not_go_on(model: Any) -> str | None:
     """Why a model cannot go on learning; None where it can."""
-    return model._why_not()
+    why: str | None = model._why_not()
+    return why
 
 
-def go_on(model: Any, stream: Stream, on_progress: Callable | None = None) -> bool:
+def go_on(model: Any, stream: Stream, on_progress: Callable[..., Any] | None = None) -> bool:
     """Let a model learn on from all of a stream, once; whether Ctrl-C cut it short."""
-    return model._go_on(stream, on_progress)
+    return bool(model._go_on(stream, on_progress))
 
 
 def leave_examples(model: Any) -> None:

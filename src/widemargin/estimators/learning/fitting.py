@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +20,7 @@ from ...oracle.making import make_oracle
 from ...oracle.protocol import CHUNK
 from ...parameters import check_spelling
 from ...run.callbacks import SklearnCallbacks
-from ...run.epochs import run
+from ...run.epochs import Progress, run
 from ...saving.models import LEARNT
 from ...solvers import (
     NAMES,
@@ -35,9 +36,13 @@ from ...solvers import (
 )
 from ...solvers.dual_coordinate import box
 from ...solvers.dual_coordinate.solver import loop_for
-from ...solvers.traits import SOURCES, Linear, Traits
+from ...solvers.traits import SOURCES, Linear, Traits, check_loss
 from ...stopping import Gap, Passes, Rule, Seconds, each_rule
 from .convergence import reason_of, warn_unless_converged
+
+if TYPE_CHECKING:
+    from ...oracle.protocol import Oracle
+
 
 #: Newton steps pay up to this many features, and this many non-zeros per row.
 NEWTON_FEATURES, NEWTON_ROW = 1000, 300
@@ -53,12 +58,12 @@ class SolverParameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; with `deep` also those of a solver instance, as `solver__x`."""
-        params = super().get_params(deep=deep)  # type: ignore[misc]
+        params: dict[str, Any] = super().get_params(deep=deep)  # type: ignore[misc]
         if deep and dataclasses.is_dataclass(params["solver"]):
             params.update(solver_params(params["solver"], "solver"))
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters; `solver__x=...` puts a changed solver in place of the old one."""
         nested = {key: params.pop(key) for key in list(params) if key.startswith("solver__")}
         super().set_params(**params)  # type: ignore[misc]
@@ -137,7 +142,7 @@ def check_solver(solver: Any) -> None:
             )
 
 
-def pick_solver(oracle, geometry: Geometry) -> Any:
+def pick_solver(oracle: Oracle, geometry: Geometry) -> Any:
     """What "auto" means, by the layout and the size of the data, never by the clock."""
     loop = loop_for(oracle, geometry)
     if loop is not None:
@@ -162,14 +167,14 @@ def is_number(value: Any) -> bool:
 
 
 def check_positive(name: str, value: Any, allow_none: bool = False) -> None:
-    """A finite number above zero."""
+    """Refuse a parameter that is no finite number above zero."""
     if value is None and allow_none:
         return
     if not is_number(value) or value <= 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
 
 
-def check_parameters(estimator) -> None:
+def check_parameters(estimator: Any) -> None:
     """Numbers that every estimator has, before any work is done."""
     check_positive("C", estimator.C)
     check_positive("tol", estimator.tol)
@@ -191,7 +196,7 @@ def check_held_out(X: Any, name: str) -> None:
         raise ValueError(f"{name} contains NaN or infinity.")
 
 
-def checked_data(estimator, X, y, **checks):
+def checked_data(estimator: Any, X: Any, y: Any, **checks: Any) -> Any:
     """X (n, d) dense or CSR and y (n,), finite; remembers the number and names of features."""
     return validate_data(
         estimator,
@@ -205,7 +210,7 @@ def checked_data(estimator, X, y, **checks):
     )
 
 
-def row_blocks(X, y):
+def row_blocks(X: Any, y: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
     """(X, y) in blocks of rows; CSR blocks are views, for SciPy's own slices are copies."""
     for rows in gen_batches(len(y), CHUNK):
         if not sp.issparse(X):
@@ -217,7 +222,7 @@ def row_blocks(X, y):
         yield sp.csr_matrix((X.data[begin:end], X.indices[begin:end], starts), shape), y[rows]
 
 
-def checked_inputs(estimator, X, reset=False):
+def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Any:
     """X (n, d) alone, dense or CSR, finite; with the number of features of the fit unless reset."""
     return validate_data(
         estimator,
@@ -230,28 +235,43 @@ def checked_inputs(estimator, X, reset=False):
     )
 
 
-def fit_linear(estimator, problem, X, y, target, weights, rescaling="margin"):
-    """Fit an estimator with `coef_` and `intercept_`; returns it."""
+def fit_linear(
+    estimator: Any,
+    problem: Any,
+    X: Any,
+    y: Any,
+    target: np.ndarray,
+    weights: np.ndarray | None,
+    rescaling: str = "margin",
+) -> None:
+    """Fit an estimator with `coef_` and `intercept_`."""
     check_size(problem.n_features)  # before anything of that size is allocated
     geometry = estimator._geometry(problem.n_features)
     oracle = make_oracle(problem, X, target, estimator.C, weights, rescaling)
 
-    def train_loss(w):
+    def train_loss(w: np.ndarray) -> float:
         """Already encoded: one compiled pass, where the layout has one."""
         found = oracle.data.losses(w) if oracle.is_layout else None
-        return estimator._mean_loss(X, y, w) if found is None else found / oracle.n_examples
+        return float(estimator._mean_loss(X, y, w) if found is None else found / oracle.n_examples)
 
-    return finish_fit(estimator, oracle, geometry, X, y, train_loss)
+    finish_fit(estimator, oracle, geometry, X, y, train_loss)
 
 
-def hand_over(estimator, w: np.ndarray) -> None:
+def hand_over(estimator: Any, w: np.ndarray) -> None:
     """Set the fitted attributes from flat weights, which must be numbers."""
     refuse_overflow("The weights", w)
     for name, value in estimator._attributes(w).items():
         setattr(estimator, name, value)
 
 
-def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
+def finish_fit(
+    estimator: Any,
+    oracle: Oracle,
+    geometry: Geometry,
+    X: Any,
+    y: Any,
+    train_loss: Callable[[np.ndarray], float] | None = None,
+) -> None:
     """Run the solver under scikit-learn's callbacks and set what was learnt."""
     check_magnitudes(oracle)
     estimator._run = estimator._lasting = None  # what an earlier fit left behind
@@ -270,10 +290,16 @@ def finish_fit(estimator, oracle, geometry: Geometry, X, y, train_loss=None):
     rule.finish(last.w)
     if last.certificate is not None:  # the solver promises one
         warn_unless_converged(estimator, last.certificate, estimator.stopped_by_, X)
-    return estimator
 
 
-def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None):
+def solve(
+    estimator: Any,
+    oracle: Oracle,
+    geometry: Geometry,
+    evaluate: Callable[..., float],
+    train_loss: Callable[[np.ndarray], float],
+    rule: Rule | None = None,
+) -> Progress:
     """Run the estimator's solver on the oracle; sets `solver_`, `certificate_`, `history_`."""
     auto = isinstance(estimator.solver, str) and estimator.solver == "auto"
     solver = pick_solver(oracle, geometry) if auto else named_solver(estimator.solver)
@@ -282,6 +308,8 @@ def solve(estimator, oracle, geometry: Geometry, evaluate, train_loss, rule=None
             f"{type(solver).__name__} learns kernel machines, and {type(estimator).__name__} is a "
             "linear model; use SVMClassifier(kernel=...)."
         )
+    if not isinstance(getattr(estimator, "loss", ""), str):  # costs that the caller gave
+        check_loss(solver, getattr(estimator, "loss_matrix_", None))
     stop = stop_rule(estimator, rule)
     rng = generator_of(estimator.random_state)
     start = getattr(estimator, "_start", None) if estimator.warm_start else None
@@ -317,13 +345,13 @@ def with_columns(X: Any, columns: int) -> Any:
     return sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], columns), copy=False)
 
 
-def mean_hinge(oracle, w: np.ndarray) -> float:
+def mean_hinge(oracle: Oracle, w: np.ndarray) -> float:
     """Of all examples by their weights; what it takes is not counted."""
     with oracle.tally.aside():
         return oracle.measure(w) / oracle.total_cost
 
 
-def stop_rule(estimator, rule: Rule | None, spent: float = 0.0) -> Rule:
+def stop_rule(estimator: Any, rule: Rule | None, spent: float = 0.0) -> Rule:
     """The estimator's limits as one rule; `spent` seconds are gone already."""
     stop: Rule = Gap(estimator.tol)
     if estimator.max_passes is not None:

@@ -146,7 +146,7 @@ class KernelWay:
         if model.solver != "auto":  # which depends on the classes
             _ = self.solver
 
-    def fit_rows(self, X, y, weights) -> None:
+    def fit_rows(self, X: Any, y: Any, weights: np.ndarray | None) -> None:
         """`fit`: the passes of the solver over the rows in random order."""
         model, n = self.model, X.shape[0]
         self.check()
@@ -189,9 +189,9 @@ class KernelWay:
         return run
 
     def task(self) -> KernelTask:
-        """What is to be learnt."""
+        """What the kernel solver is to learn."""
         model = self.model
-        task = model._kernel_task(self.solver)
+        task: KernelTask = model._kernel_task(self.solver)
         task.n_examples = self.n_rows
         task.C, task.bias = float(model.C), model.fit_intercept is True
         if task.cost is not None:
@@ -260,7 +260,7 @@ class KernelWay:
         return float(np.mean(model._score_losses(scores, rule.y)))
 
     def settle(self, run: KernelRun) -> None:
-        """Set what was learnt."""
+        """Set the attributes of the model from what was learnt."""
         model, learner = self.model, run.learner
         refuse_overflow("The coefficients", learner.coefficients, learner.offsets)
         model.intercept_ = learner.offsets.copy()
@@ -276,14 +276,14 @@ class KernelWay:
         run = getattr(self.model, "_run", None)
         if isinstance(run, KernelRun) and run.learner is not None:
             return machine_now(run.learner)
-        machine = getattr(self.model, "_machine", None)
+        machine: Machine | None = getattr(self.model, "_machine", None)
         if machine is None:
             kind = type(self.model).__name__
             raise AttributeError(f"{kind} has no {name}: it is no kernel machine.")
         return machine
 
-    def scores(self, X) -> np.ndarray:
-        """f(x), (n, outputs)."""
+    def scores(self, X: Any) -> np.ndarray:
+        """f(x) of each row and output, (n, outputs)."""
         return self.machine().scores(X)
 
     def prove(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
@@ -303,7 +303,7 @@ class KernelWay:
         return certificate
 
     def asked(self) -> Asked:
-        """What was to be learnt, for a certificate."""
+        """What the machine was to learn, for its certificate."""
         model = self.model
         kappa = getattr(model, "output_kernel", "identity")
         kappa = output_matrix(kappa, getattr(model, "classes_", np.zeros(0)))

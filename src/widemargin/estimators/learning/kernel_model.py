@@ -45,7 +45,7 @@ class KernelModel(Streaming):
             return True
         return traits_asked(self.solver).needs_kernel
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_precomputed(getattr(self, "kernel", "linear"))
@@ -65,7 +65,8 @@ class KernelModel(Streaming):
     def dual_coef_(self) -> np.ndarray:
         """Their coefficients, (outputs, n_support)."""
         machine = KernelWay(self).machine("dual_coef_")
-        return machine.coefficients[machine.used].T.copy()
+        coefficients: np.ndarray = machine.coefficients[machine.used].T.copy()
+        return coefficients
 
     @property
     def n_support_(self) -> int:
@@ -104,10 +105,11 @@ class KernelModel(Streaming):
 
     def _machine_arrays(self) -> dict[str, np.ndarray] | None:
         """Patterns and coefficients for a file; None for a linear model."""
-        return self._way().arrays()
+        arrays: dict[str, np.ndarray] | None = self._way().arrays()
+        return arrays
 
     def _set_machine(self, kernel: Any, arrays: dict[str, np.ndarray]) -> None:
-        """The machine of a file."""
+        """Make the kernel machine of a file."""
         n_classes = len(getattr(self, "classes_", ())) if isinstance(self, ClassifierMixin) else 1
         possible = (1, 2) if n_classes == 2 else (n_classes,)
         outputs = tuple(k for k in possible if k == len(self.intercept_))

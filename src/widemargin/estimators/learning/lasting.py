@@ -89,7 +89,8 @@ def kept(model: Any) -> Record | str:
         return TORN
     if run is None or run.learner is None:
         if lasting is None:
-            return model._way().left_by_fit()
+            why: str = model._way().left_by_fit()
+            return why
         if isinstance(lasting, str):
             return lasting
     changed = changes(model)
@@ -99,7 +100,8 @@ def kept(model: Any) -> Record | str:
     if type(solver) not in known_solvers().values():
         return "its solver is code of the caller's own, and a file holds no code"
     try:
-        return lasting if run is None else model._way(run).put_down(run)
+        record: Record = lasting if run is None else model._way(run).put_down(run)
+        return record
     except NotPlain as error:
         return str(error)
 

@@ -77,7 +77,7 @@ class LinearWay:
                 "data; a stream is limited by passes and max_seconds."
             )
 
-    def fit_rows(self, X, y, weights) -> None:
+    def fit_rows(self, X: Any, y: Any, weights: np.ndarray | None) -> None:
         """`fit` by a streaming solver: passes over the rows until `tol` is proven."""
         most = self.model.max_passes
         passes = None if most is None else max(1, int(most))
@@ -112,19 +112,21 @@ class LinearWay:
         model = self.model
         model.n_features_in_ = model._columns
         rule = model._asked(HeldOut)
-        return model._mean_loss(model._other_rows(rule.X), rule.y, run.learner.w)
+        return float(model._mean_loss(model._other_rows(rule.X), rule.y, run.learner.w))
 
     def settle(self, run: StreamRun) -> None:
-        """Set what was learnt."""
+        """Set the attributes of the model from what was learnt."""
         hand_over(self.model, run.learner.w)
         self.model.uncertified_ = run.uncertified
 
     # ------------------------------------------------------------ what was learnt
 
-    def scores(self, X) -> np.ndarray:
+    def scores(self, X: Any) -> np.ndarray:
         """The score of each output, (n, outputs)."""
         model = self.model
-        return safe_sparse_dot(X, model.coef_.T, dense_output=True) + model.intercept_
+        products = safe_sparse_dot(X, model.coef_.T, dense_output=True)
+        scores: np.ndarray = products + model.intercept_
+        return scores
 
     def prove(self, stream: Stream, fingerprint: Fingerprint) -> Certificate:
         """The certificate of the model, by a pass over the data with this fingerprint."""
@@ -166,7 +168,7 @@ class LinearWay:
         return Sentence(left, Option("solver", "streaming_dual"), " it keeps both")
 
     def put_down(self, run: StreamRun) -> Record:
-        """What `take_up` goes on from."""
+        """What `take_up` goes on from, as a record."""
         return Record(run.learner.arrays(), books_of(run) | self.model._own_books())
 
     def beside(self, run: StreamRun) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,13 +35,13 @@ class GoesOn:
     certificate_: Any
     history_: Any
     solver_: Any
-    _begin_stream: Callable
-    _check_parameters: Callable
-    _checked_part: Callable
-    _new_run: Callable
-    _settle: Callable
-    _watch: Callable
-    _way: Callable
+    _begin_stream: Callable[..., Any]
+    _check_parameters: Callable[..., Any]
+    _checked_part: Callable[..., Any]
+    _new_run: Callable[..., Any]
+    _settle: Callable[..., Any]
+    _watch: Callable[..., Any]
+    _way: Callable[..., Any]
     random_state: Any
     _columns: int
     _is_fixed: bool
@@ -49,7 +49,7 @@ class GoesOn:
     _trained: Any
     _lasting: Record | str | None  # what learning goes on from, or why it cannot
 
-    def _partial_fit(self, X, y, sample_weight, classes):
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
         self._check_parameters()
         run = self._run_so_far()
         if run is not None and classes is not None:
@@ -75,7 +75,7 @@ class GoesOn:
         self._settle(way, run, None)
         return self
 
-    def _check_classes(self, classes) -> None:
+    def _check_classes(self, classes: Any) -> None:
         """Classes are declared by the first call; a later one may say them again."""
         known = np.asarray(getattr(self, "classes_", ())).tolist()
         new = [label for label in np.asarray(classes).tolist() if label not in known]
@@ -85,7 +85,7 @@ class GoesOn:
                 f"{known}. All classes are declared there; a new estimator begins anew."
             )
 
-    def _go_on(self, stream: Stream, on_progress: Callable | None = None) -> bool:
+    def _go_on(self, stream: Stream, on_progress: Callable[..., Any] | None = None) -> bool:
         """Learn on from all of a stream, once; whether Ctrl-C cut it short."""
         run = self._run_so_far()
         if run is None:
@@ -142,7 +142,7 @@ class GoesOn:
         way, trained, machine = self._way(), self._trained, getattr(self, "_machine", None)
         with undone_on_error(self), refusing(lasting.path):
             self._set_own_books(lasting.books)  # what the solver is may depend on them
-            run = self._new_run(way, np.random.default_rng(0))
+            run: StreamRun = self._new_run(way, np.random.default_rng(0))
             self._set_own_books(lasting.books)
             self._trained = trained
             way.take_up(run, lasting, machine)
@@ -166,7 +166,7 @@ class GoesOn:
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: a run under way is suspended, if its examples are numbers."""
-        state: Any = super().__getstate__()
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         run = state.get("_run")
         if run is not None and run.is_torn:
             state = state | {"_lasting": TORN, "_run": None}

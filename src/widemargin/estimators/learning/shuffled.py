@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...streams import ArrayStream, Chunk
 CHUNK_ROWS, CHUNK_BYTES = 1024, 2**20
 
 
-def chunk_rows(X) -> int:
+def chunk_rows(X: Any) -> int:
     """Rows of a chunk, in whole blocks of the learners."""
     width = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
     most = int(CHUNK_BYTES / (8 * max(1.0, width)))
@@ -27,13 +28,21 @@ class Shuffled(ArrayStream):
     They are one chunk where the solver chooses its examples among all.
     """
 
-    def __init__(self, X, y, weight, order: np.ndarray, name: str = "X", solver: Any = None):
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        weight: np.ndarray | None,
+        order: np.ndarray,
+        name: str = "X",
+        solver: Any = None,
+    ):
         is_one = isinstance(solver, ChoosesFromAll) and solver.chooses_from_all
         size = max(1, len(order)) if is_one else chunk_rows(X)
         super().__init__(X, y, weight=weight, name=name, chunk_rows=size)
         self.order = order
 
-    def chunks(self, position: Any = None):
+    def chunks(self, position: Any = None) -> Iterator[Chunk]:
         """Chunks from place `position` of the order on."""
         for begin in range(int(position or 0), self.n_rows, self.chunk_rows):
             rows = self.order[begin : begin + self.chunk_rows]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,9 @@ from .fitting import check_parameters, checked_data, traits_asked, with_columns
 from .linear import LinearWay
 from .resuming import GoesOn
 from .undoing import all_or_nothing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: What to do where the passes that `fit_stream` was told were too few.
 MORE_PASSES = Sentence("Increase ", Option("passes"), " or accept a larger ", Option("tol"), ".")
@@ -82,17 +85,17 @@ class Streaming(GoesOn):
     @all_or_nothing
     def fit_stream(
         self,
-        stream,
+        stream: Any,
         *,
-        passes=1,
-        verify=None,
-        classes=None,
-        checkpoint=None,
-        resume=False,
-        checkpoint_seconds=60.0,
-        keep_checkpoint=False,
-        on_progress=None,
-    ):
+        passes: int | None = 1,
+        verify: bool | None = None,
+        classes: Any = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_seconds: float = 60.0,
+        keep_checkpoint: bool = False,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Self:
         """Learn from a stream, a chunk at a time; what was learnt before is forgotten.
 
         Parameters
@@ -141,11 +144,11 @@ class Streaming(GoesOn):
         passes: int | None = 1,
         verify: bool | None = None,
         classes: Any = None,
-        checkpoint: Any = None,
+        checkpoint: str | Path | None = None,
         resume: bool = False,
         checkpoint_seconds: float = 60.0,
         keep_checkpoint: bool = False,
-        on_progress: Callable | None = None,
+        on_progress: Callable[..., Any] | None = None,
     ) -> None:
         """`fit_stream` in a way, by the solver that it has."""
         if checkpoint is not None and self._no_checkpoint is not None:
@@ -219,7 +222,7 @@ class Streaming(GoesOn):
         if not (keep or reason in UNFINISHED):
             saver.remove()
 
-    def verify(self, stream) -> Certificate:
+    def verify(self, stream: Any) -> Certificate:
         """Prove the gap of the model: one pass over the data it was trained on.
 
         Parameters
@@ -244,7 +247,7 @@ class Streaming(GoesOn):
         self.certificate_ = self._way().prove(as_stream(stream), fingerprint)
         return self.certificate_
 
-    def _fit_rows(self, X, y, weights):
+    def _fit_rows(self, X: Any, y: Any, weights: np.ndarray | None) -> Self:
         """`fit` by passes over the rows, as if they were a stream."""
         names = getattr(self, "feature_names_in_", None)
         self._way().fit_rows(X, y, weights)
@@ -255,14 +258,14 @@ class Streaming(GoesOn):
     # ------------------------------------------------------------ for all estimators
 
     def _check_parameters(self) -> None:
-        """Before any work is done."""
+        """Refuse wrong parameters, before any work is done."""
         check_parameters(self)
 
     def _new_run(
         self, way: Any, rng: np.random.Generator, stream: Stream | None = None
     ) -> StreamRun:
         """A run that has learnt nothing yet; what an earlier one left behind is forgotten."""
-        run = way.new_run(rng, stream)
+        run: StreamRun = way.new_run(rng, stream)
         self._columns, self._is_fixed, self._trained, self._lasting = 0, False, None, None
         return run
 
@@ -283,14 +286,14 @@ class Streaming(GoesOn):
         """Whether a rule is given that a stream cannot follow."""
         return not all(isinstance(r, allowed) for r in each_rule(getattr(self, "stop", None)))
 
-    def _other_rows(self, X):
+    def _other_rows(self, X: Any) -> Any:
         """Held-out inputs with the columns of the model."""
         return with_columns(X, self.n_features_in_)
 
     def _check_oracle(self, oracle: Any, chunk: Chunk) -> None:
         """Look at the examples of a chunk once more, as an oracle."""
 
-    def _inputs(self, chunk: Chunk):
+    def _inputs(self, chunk: Chunk) -> Any:
         """X of a chunk with as many columns as any chunk so far, finite."""
         X = checked_rows(chunk)
         if X.shape[1] == self._columns:
@@ -305,12 +308,13 @@ class Streaming(GoesOn):
         )
 
     def _check_width(self, stream: Stream) -> None:
-        """A whole stream without a feature is refused."""
+        """Refuse a whole stream without a feature."""
         check_width(self._columns, stream.name)
 
-    def _checked_part(self, X, y, is_first: bool):
+    def _checked_part(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         """Arrays of `partial_fit`, with the features of the first call."""
-        return checked_data(self, X, y, reset=is_first)
+        X, y = checked_data(self, X, y, reset=is_first)
+        return X, y
 
     def _geometry(self, n_weights: int) -> Geometry:
         return shaped_geometry(self, n_weights, self._n_outputs)
@@ -329,7 +333,14 @@ class Streaming(GoesOn):
         self.n_examples_seen_ = run.fingerprint.count
 
 
-def check_stream_arguments(stream, passes, verify, checkpoint, resume, reads_once) -> None:
+def check_stream_arguments(
+    stream: Stream,
+    passes: int | None,
+    verify: bool | None,
+    checkpoint: str | Path | None,
+    resume: bool,
+    reads_once: bool,
+) -> None:
     """Before any work is done. A solver that `reads_once` has its own copy of the data."""
     if passes is not None and (not isinstance(passes, int | np.integer) or passes < 1):
         raise ValueError(f"passes is {passes!r}; an integer >= 1 or None is needed.")

@@ -30,7 +30,7 @@ def all_or_nothing(method: Method) -> Method:
     """A method that changes its estimator only where it returns."""
 
     @wraps(method)
-    def wrapped(self, *args, **kwargs):
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         with undone_on_error(self):
             return method(self, *args, **kwargs)
 

@@ -223,12 +223,12 @@ class KernelCuts(NoBias):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Of the function of least objective."""
+        """Coefficients of the function of least objective."""
         return self.margins.mixed(self.table["f"]).copy()
 
     @property
     def dual_variables(self) -> np.ndarray | None:
-        """Of the largest lower bound: f of the least objective may be another."""
+        """Dual variables of the largest lower bound: f of the least objective may be another."""
         return self.table["dual"].copy() if self.size is None else None
 
     @property

@@ -143,7 +143,7 @@ def with_cut(state: Cuts, cut: Cut, geometry, patience: int) -> Cuts:
 
 
 def with_room(state: Cuts) -> Cuts:
-    """Twice as many slots."""
+    """The same cuts in twice as many slots."""
     m, d = state.A.shape
     larger = Cuts(
         np.zeros((2 * m, d)),

@@ -187,7 +187,7 @@ class KernelDescent(NoObjective):
         self._give_up()
 
     def _follow(self, eta: float) -> None:
-        """The means take in f."""
+        """Let the means take in f."""
         A, M, e = self.table["A"], self.table["M"], self.errors
         for track in range(len(self.tracks)):
             age = self.n_steps
@@ -304,7 +304,7 @@ class KernelDescent(NoObjective):
         return change[:n], before[:n] + K[:n] @ change
 
     def _tolerance(self, usual: float, sample: Sample) -> float:
-        """Of the local problem of a sample."""
+        """The tolerance of the local problem of a sample."""
         asked = self.solver.tolerance or usual
         return inner_tolerance(asked, float(self.own[1]), sample.omega, self.k)
 

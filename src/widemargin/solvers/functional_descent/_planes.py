@@ -160,7 +160,7 @@ class PlaneDescent(WithoutObjective):
         return step
 
     def _note(self, damping: float, step: PlaneStep, omega: np.ndarray) -> None:
-        """The numbers of a step."""
+        """Note the numbers of a step."""
         hinges = step.hinges
         self.violated += int(np.count_nonzero(hinges))
         self.working.judge(hinges)
@@ -179,7 +179,7 @@ class PlaneDescent(WithoutObjective):
         self.losses += self.n_steps * (losses @ omega)
 
     def keep_best(self) -> None:
-        """Only the best track."""
+        """Keep the best track only."""
         best = slice(self.best, self.best + 1)
         self.iterates, self.means = self.iterates[best], self.means[best]
         self.tracks, self.losses = self.tracks[best].copy(), self.losses[best].copy()
@@ -279,7 +279,7 @@ class PlaneDescent(WithoutObjective):
         self.keep_best()
 
     def _widen(self, oracle) -> None:
-        """Room for the weights of features that are new."""
+        """Make room for the weights of features that are new."""
         widen = widening(oracle, self.w.size, self.geometry)
         means = [widen(mean) for mean in self.means]
         self.iterates = [widen(w) for w in self.iterates]

@@ -60,12 +60,12 @@ class Tracks:
         return int(np.argmin(self._handicapped))
 
     def staying(self, n_tested: float) -> np.ndarray:
-        """Which ones go on."""
+        """Which descents go on."""
         stay = self._handicapped <= LOST * self._handicapped.min()
         return stay | (n_tested < JUDGED)
 
     def keep(self, which: np.ndarray) -> None:
-        """Only these go on."""
+        """Keep these descents only."""
         self.numbers, self.losses = self.numbers[which], self.losses[which]
 
     @property

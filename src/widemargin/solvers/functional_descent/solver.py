@@ -223,7 +223,7 @@ GivenDamping or Radius
         return state.w.copy()
 
     def done(self, epochs: int, mistakes: Mistakes) -> StopReason | None:
-        """Enough passes."""
+        """The reason to stop once the passes are made, or None."""
         numbers = mistakes.numbers or {}
         return StopReason.EPOCHS if numbers.get("epochs", 0.0) >= self.passes else None
 

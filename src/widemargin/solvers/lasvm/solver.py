@@ -344,7 +344,7 @@ class LaSVMLearner:
             self.machine = grown(self.machine, capacity)
 
     def end_pass(self, tau: float | None = None) -> None:
-        """Finish, where asked for."""
+        """Let LaSVM finish after a pass, where asked for."""
         self.machine.counts[state.PROCESSED] = 0
         if tau is not None:
             self.rule = self.rule._replace(tau=min(tau, self.rule.tau))
@@ -367,7 +367,7 @@ class LaSVMLearner:
             )
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
-        """Refused: there are two classes."""
+        """Refuse a further class: there are two."""
         raise ValueError(
             Sentence(
                 "LaSVM learns two classes and cannot take in another. Use ",
@@ -426,7 +426,7 @@ def same_capacity(arrays, sizes) -> bool:
 
 
 def empty_machine(rng: np.random.Generator) -> LaSVMState:
-    """No slots."""
+    """A machine without any slots."""
     whole = {"example", "free", "zeros"}
     slots = {
         name: np.zeros(0, np.int64 if name in whole else np.float64)

@@ -67,7 +67,7 @@ class BlockBounds(Best):
 
 
 class DiskReport(NamedTuple):
-    """A run after a pass."""
+    """Where a run on disk stands after a pass."""
 
     passes: int  # over the data, the first one included
     seconds: float

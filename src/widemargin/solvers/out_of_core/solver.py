@@ -93,7 +93,7 @@ class OutOfCore(Respelt):
 
     respelt: ClassVar[dict[str, str]] = {"block_bytes": "memory=..., in megabytes"}
     traits: ClassVar[Traits] = Traits(
-        Linear(("stream",), problems="rows", heeds=(), keeps_data=True)
+        Linear(("stream",), problems="rows", heeds=("loss",), keeps_data=True)
     )
 
     def __post_init__(self):
@@ -304,7 +304,7 @@ class BlockDual:
         return True
 
     def begin_pass(self) -> None:
-        """Deal the blocks."""
+        """Deal the blocks of a new pass."""
         self.n_passes += 1
         self.position, self.hinge = 0, 0.0
         self.kept.clear()
@@ -407,7 +407,7 @@ class BlockDual:
             self.checkpoint(force=force)
 
     def numbers(self) -> dict[str, float]:
-        """Nothing more."""
+        """No further columns of the history."""
         return {}
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -102,7 +102,7 @@ class Pegasos(Respelt):
     budget: Any = None
 
     traits: ClassVar[Traits] = Traits(
-        Linear(SOURCES, heeds=("rescaling",), uncertified=UNCERTIFIED),
+        Linear(SOURCES, heeds=("rescaling", "loss"), uncertified=UNCERTIFIED),
         KernelMachines(("binary", "classes"), ("loss", "rescaling"), UNCERTIFIED),
     )
     respelt: ClassVar[dict[str, str]] = RESPELT
@@ -140,7 +140,7 @@ class Pegasos(Respelt):
         return pegasos_planes.weights_of(state)
 
     def done(self, epochs: int, mistakes) -> StopReason | None:
-        """Enough passes."""
+        """The reason to stop once the passes are made, or None."""
         return StopReason.EPOCHS if epochs >= self.passes else None
 
     def learner(self, oracle, geometry, rng: np.random.Generator) -> pegasos_planes.PegasosStream:
@@ -252,7 +252,7 @@ class PegasosLearner(NoObjective):
         return G, 0.0 * G if mean is None else W * G - mean / p
 
     def end_pass(self, tau: float | None = None) -> None:
-        """Nothing is left to do."""
+        """Nothing is left to do at the end of a pass."""
 
     def insert_output(self, at: int, cost: np.ndarray | None) -> None:
         """A new class number `at`, whose function is 0."""
@@ -264,7 +264,7 @@ class PegasosLearner(NoObjective):
 
     @property
     def n_steps(self) -> int:
-        """Steps made."""
+        """Number of steps made."""
         return int(self.course.numbers[0])
 
     @property

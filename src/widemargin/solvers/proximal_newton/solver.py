@@ -126,7 +126,7 @@ class ProximalNewton:
     care: float = 1.5
     sample: bool = True
 
-    traits: ClassVar[Traits] = Traits(Linear(problems="pairs", heeds=()))
+    traits: ClassVar[Traits] = Traits(Linear(problems="pairs", heeds=("loss",)))
 
     def __post_init__(self):
         check_numbers(self, warm_passes=whole(0), nap=whole(0), care=Numbers(0.0, np.inf, "[]"))

@@ -255,7 +255,7 @@ class StreamLearner:
         return self.cache.n_visits
 
     def numbers(self) -> dict[str, float]:
-        """Nothing more."""
+        """No further columns of the history."""
         return {}
 
     def absorb(self, oracle, row: int) -> None:
