@@ -394,8 +394,8 @@ def check_numbers(graph: ImageGraph, wanted: int | None, name: str) -> None:
         raise ValueError(f"{name}: {found} features per region; those before have {wanted}.")
 
 
-def check_contrasts(graph: Graph, wanted: int, name: str) -> None:
-    """Pairs have as many contrasts as those the model has learnt from."""
+def check_contrasts(graph: ImageGraph, wanted: int, name: str) -> None:
+    """Refuse pairs with another number of contrasts than the model has learnt from."""
     found = graph.contrast.shape[1]
     if found != wanted:
         raise ValueError(f"{name}: {found} contrasts per edge; the model has weights of {wanted}.")
