@@ -105,7 +105,7 @@ def test_all_ways_find_the_optimum(kappa, cost):
 def objective(model, X, Y, kappa, cost, C=0.7) -> float:
     """1/2 |f|^2 + C sum of hinges; |f|^2 is that of the coefficients that make the scores."""
     cost = 1.0 - np.eye(len(kappa)) if cost is None else cost
-    machine = model._current_machine()
+    machine = model._way().machine()
     A, k = machine.coefficients, machine.support.among(machine.support.patterns)
     square = float(np.vdot(A @ np.linalg.pinv(kappa), k @ A))
     return 0.5 * square + C * hinges(model.decision_function(X), Y, cost).sum()

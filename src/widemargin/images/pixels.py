@@ -43,7 +43,7 @@ def pixel_widths(neighbours: int) -> Widths:
     Examples
     --------
     >>> pixel_widths(8).node
-    1948
+    2071
     """
     codes = LIGHT + COLOURS**3 + sum(rows * columns for rows, columns in FIELDS)
     kinds = sum((2 * reach + 1) ** 2 for _, reach in CELLS)

@@ -251,8 +251,8 @@ def dampings(
 
     Examples
     --------
-    >>> dampings(LinearDamping(), t=3, k=10, n=300), dampings(ConstantDamping(1e-30), 1, 10, 300)
-    ([0.01], [1e-11])
+    >>> dampings(LinearDamping(), t=3, k=10, n=300), dampings(ConstantDamping(1e-30), 1, 8, 300)
+    ([0.01], [1.25e-11])
     """
     return [max(damping, LEAST * own / k) for damping in schedule.dampings(t, k, n, own, tracks)]
 
