@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import r2_score
 
 from widemargin import StructuredSVM, SVMClassifier, SVMRegressor, Validation
 from widemargin.losses import Confusion, Graph, Taxonomy
@@ -337,6 +338,15 @@ def test_strong_prior_is_returned():
     mean = np.arange(3.0 * D).reshape(3, D)
     model = SVMClassifier(prior=(mean, 1e-12), random_state=0).fit(X, Y)
     np.testing.assert_allclose(model.coef_, mean, atol=1e-6)
+
+
+def test_scores_beyond_the_floats_are_an_error():
+    X, y = np.arange(8.0).reshape(4, 2), np.arange(4.0)
+    model = SVMRegressor(random_state=0).fit(X, y)
+    assert model.score(X, y) == pytest.approx(r2_score(y, model.predict(X)))
+    assert np.isfinite(model.predict(1e200 * X)).all()
+    with pytest.raises(ArithmeticError, match="R² came out as NaN or infinity.*StandardScaler"):
+        model.score(1e200 * X, y)
 
 
 def test_prior_of_the_regressor():

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..arrays.magnitudes import refuse_overflow
 from ..problems import Regression
 from ..run.callbacks import CallbackSupportMixin, with_callbacks
 from ..saving.models import Saving
@@ -215,3 +216,10 @@ stop, warm_start, random_state
         check_is_fitted(self)
         scores: np.ndarray = self._way().scores(checked_inputs(self, X))
         return scores[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions; an ArithmeticError where their squares leave the floats."""
+        found = float(super().score(X, y, sample_weight))
+        if np.size(y) > 1:  # of one row it is not defined, and scikit-learn warns
+            refuse_overflow("R²", np.array([found]))
+        return found
