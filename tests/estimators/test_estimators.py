@@ -345,7 +345,7 @@ def test_scores_beyond_the_floats_are_an_error():
     model = SVMRegressor(random_state=0).fit(X, y)
     assert model.score(X, y) == pytest.approx(r2_score(y, model.predict(X)))
     assert np.isfinite(model.predict(1e200 * X)).all()
-    with pytest.raises(ArithmeticError, match="R² came out as NaN or infinity.*StandardScaler"):
+    with pytest.raises(ArithmeticError, match=r"R² came out as NaN or infinity.*StandardScaler"):
         model.score(1e200 * X, y)
 
 
